@@ -1,0 +1,38 @@
+# The front door. Every target installs what it needs first, so that each works on a fresh Debian 12 machine.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+JOBS ?= $(shell nproc)
+PRESET ?= release
+BUILD := build/$(PRESET)
+
+.PHONY: help setup configure build test quickstart format lint clean
+
+help: ## list the targets
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 20
+
+setup: ## install the Debian packages the project needs (as root, or through sudo)
+	@scripts/setup
+
+configure: setup
+	@mkdir -p build
+	@cmake --preset $(PRESET) > build/configure.log 2>&1 || { cat build/configure.log; exit 1; }
+
+build: configure ## build the program: build/release/routing (PRESET=debug or asan-ubsan for the others)
+	cmake --build $(BUILD) --target routing -j $(JOBS)
+
+test: configure ## build everything and run every test
+	cmake --build $(BUILD) -j $(JOBS)
+	ctest --test-dir $(BUILD) -j $(JOBS) --output-on-failure
+
+quickstart: build ## build, then draw the attention patterns of the paper's Figure 1 to patterns.png
+	$(BUILD)/routing doctor
+	$(BUILD)/routing analyze patterns --n 64 --out patterns.png --out patterns.svg
+
+format: setup ## rewrite the C++ sources with clang-format
+	git ls-files -co --exclude-standard '*.cpp' '*.h' | xargs clang-format -i
+
+lint: setup ## check the formatting and run clang-tidy; warnings are errors
+	scripts/lint
+
+clean: ## remove everything that was built
+	rm -rf build patterns.png patterns.svg

@@ -1,0 +1,34 @@
+// The commands of the program. Each adds itself to the command line and says what to run when it is chosen.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace routing {
+
+// Options that stand before or after any command.
+struct ProgramOptions {
+  int threads = 1;
+  int torch_threads_at_start = 1;  // before the program set its own number
+  bool quiet = false;
+};
+
+struct Command {
+  CLI::App* app = nullptr;
+  std::function<void()> run;
+};
+
+// The line at the end of every help text.
+std::string exit_code_line();
+
+// `options` is filled before a command runs and outlives it.
+std::vector<Command> add_commands(CLI::App& program, const ProgramOptions& options);
+
+Command add_analyze_patterns(CLI::App& analyze);
+Command add_info(CLI::App& program, const ProgramOptions& options);
+Command add_doctor(CLI::App& program, const ProgramOptions& options);
+
+}  // namespace routing

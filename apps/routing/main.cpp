@@ -1,0 +1,124 @@
+// The command line: the only place that prints or exits.
+#include "command_line.h"
+#include "commands.h"
+#include "routing/core/error.h"
+#include "routing/core/parallel.h"
+#include "version.h"
+
+#include <ATen/Parallel.h>
+#include <CLI/CLI.hpp>
+
+#include <exception>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace routing {
+
+std::string exit_code_line() {
+  return "Exit     0 done   1 failed while running   2 wrong usage or configuration";
+}
+
+std::vector<Command> add_commands(CLI::App& program, const ProgramOptions& options) {
+  CLI::App* analyze = program.add_subcommand("analyze", "Look at attention patterns");
+  analyze->footer("Example  routing analyze patterns --out patterns.png\n" + exit_code_line());
+  return {add_analyze_patterns(*analyze), add_info(program, options), add_doctor(program, options)};
+}
+
+namespace {
+
+constexpr int kDone = 0;
+constexpr int kFailed = 1;
+constexpr int kWrongUsage = 2;
+
+// More than any machine has cores, and few enough for the system to start them.
+constexpr int kMostThreads = 4096;
+
+void add_program_options(CLI::App& program, ProgramOptions& options) {
+  program.formatter(std::make_shared<HelpFormatter>());
+  program.set_help_flag("-h,--help", "print this help and stop");
+  program.set_version_flag("--version", "routing " + program_version(), "print the version and stop");
+  program.add_option("--threads", options.threads, "threads of this process; default: its cores")
+      ->type_name("N")
+      ->check(whole_number(1, kMostThreads))
+      ->capture_default_str()
+      ->group("Program");
+  program.add_flag("--quiet", options.quiet, "print results and errors only")
+      ->disable_flag_override()
+      ->group("Program");
+  program.footer("Example  routing analyze patterns --n 64 --out patterns.png\n" + exit_code_line());
+  // Unknown arguments are collected first and refused by us, with the nearest name. The subcommands inherit both.
+  program.allow_extras();
+  program.fallthrough();
+}
+
+void set_threads(ProgramOptions& options) {
+  options.torch_threads_at_start = at::get_num_threads();
+  set_num_threads(options.threads);
+  at::set_num_threads(options.threads);
+}
+
+void run_given_command(CLI::App& program, const std::vector<Command>& commands) {
+  const CLI::App& given = given_command(program);
+  for (const Command& command : commands) {
+    if (command.app != &given) continue;
+    command.run();
+    return;
+  }
+  throw UsageError("a command is missing after '" + full_name(given) + "'",
+                   full_name(given) + " --help  lists what there is");
+}
+
+int report(const std::string& message, const std::string& hint, int exit_code) {
+  std::cerr << "routing: error: " << message << "\n";
+  if (!hint.empty()) std::cerr << "  hint: " << hint << "\n";
+  return exit_code;
+}
+
+int run_program(int argc, char** argv) {
+  ProgramOptions options;
+  options.threads = available_cores();
+  CLI::App program("Routing Transformer: content-based sparse attention for long sequences", "routing");
+  add_program_options(program, options);
+  const std::vector<Command> commands = add_commands(program, options);
+  if (argc == 1) {
+    std::cerr << short_help(program);
+    return kWrongUsage;
+  }
+  try {
+    program.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    const CLI::App& given = given_command(program);
+    std::cout << given.get_formatter()->make_help(&given, "", CLI::AppFormatMode::Normal);
+    return kDone;
+  } catch (const CLI::CallForVersion& version) {
+    std::cout << version.what() << "\n";
+    return kDone;
+  } catch (const CLI::ParseError& error) {
+    throw explain(error, program);
+  }
+  refuse_unknown_arguments(program);
+  set_threads(options);
+  run_given_command(program, commands);
+  return kDone;
+}
+
+}  // namespace
+}  // namespace routing
+
+int main(int argc, char** argv) {
+  using namespace routing;
+  try {
+    const int exit_code = run_program(argc, argv);
+    // A full disk behind a redirection shows only here.
+    if (!std::cout.flush()) return report("the result could not be written to standard output", "", kFailed);
+    return exit_code;
+  } catch (const UsageError& error) {
+    return report(error.what(), error.hint(), kWrongUsage);
+  } catch (const ConfigError& error) {
+    return report(error.what(), "", kWrongUsage);
+  } catch (const std::exception& error) {
+    return report(error.what(), "", kFailed);
+  }
+}

@@ -1,0 +1,72 @@
+// A sheet to draw on: the same calls make a PNG or an SVG.
+#pragma once
+
+#include <cairo.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace routing {
+
+enum class FigureFormat { png, svg };
+
+// By the extension of the path, .png or .svg in any case; a ConfigError names the two otherwise.
+FigureFormat figure_format(const std::filesystem::path& path);
+
+// Each channel from 0 to 1.
+struct Colour {
+  double red = 0.0;
+  double green = 0.0;
+  double blue = 0.0;
+  friend bool operator==(const Colour&, const Colour&) = default;
+};
+
+// The way from one colour to another: share 0 is `from`, share 1 is `to`.
+Colour mix(const Colour& from, const Colour& to, double share);
+
+// For marking groups: distinct also for most colour-blind eyes. After the last hue the same hues come again, darker,
+// then lighter; only after all of these does a colour repeat. group >= 0.
+Colour group_colour(std::int32_t group);
+
+inline constexpr Colour kBackground = {1.0, 1.0, 1.0};
+inline constexpr Colour kInk = {0.13, 0.13, 0.13};
+inline constexpr Colour kFaintInk = {0.40, 0.40, 0.40};
+
+// Pixels of a PNG for each unit of the drawing; two keep letters sharp on dense screens and in print.
+inline constexpr int kPixelsPerUnit = 2;
+
+struct TextStyle {
+  double size = 11.0;  // height of the font in units
+  bool bold = false;
+  Colour colour = kInk;
+  double align = 0.0;  // 0 starts at the point, 0.5 is centred on it, 1 ends there
+  bool upwards = false;
+};
+
+// (x, y) is on the baseline.
+void draw_text(cairo_t* context, const std::string& text, double x, double y, const TextStyle& style);
+double text_width(cairo_t* context, const std::string& text, const TextStyle& style);
+
+// The style itself, or with a font just small enough for the text to be no wider than `width`.
+TextStyle shrunk_to_fit(cairo_t* context, const std::string& text, const TextStyle& style, double width);
+
+void set_colour(cairo_t* context, const Colour& colour);
+
+struct FigureSize {
+  double width = 0.0;  // in units
+  double height = 0.0;
+  std::string title;  // kept in the SVG for search engines and screen readers
+};
+
+// The bytes of the file: a white sheet of this size with what `draw` puts on it. An InputError refuses sheets larger
+// than an image can be.
+std::vector<char> render_figure(const FigureSize& size, FigureFormat format, const std::function<void(cairo_t*)>& draw);
+
+// Replaces the file in one step: who reads the path sees the old bytes or the new ones, never a part. A FileError
+// names path and reason.
+void write_file_at_once(const std::filesystem::path& path, const std::vector<char>& bytes);
+
+}  // namespace routing

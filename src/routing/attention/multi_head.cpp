@@ -1,0 +1,152 @@
+#include "routing/attention/multi_head.h"
+
+#include "routing/core/error.h"
+#include "routing/core/random.h"
+#include "routing/ops/attend.h"
+#include "routing/ops/random_fill.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <utility>
+
+namespace routing {
+namespace {
+
+constexpr double kInitialVarianceScale = 0.2;  // FACTS C9
+constexpr double kSmallestNorm = 1e-12;
+
+at::Tensor unit_length(const at::Tensor& vectors) {
+  return vectors / vectors.norm(2, -1, /*keepdim=*/true).clamp_min(kSmallestNorm);
+}
+
+}  // namespace
+
+MultiHeadAttentionImpl::MultiHeadAttentionImpl(AttentionConfig config, LayerPlace place,
+                                               const at::TensorOptions& options)
+    : config_(std::move(config)), place_(place), head_dim_(0) {
+  validate(config_);
+  head_dim_ = head_dim(config_);
+  const std::int64_t heads = total_heads(config_);
+  std::int64_t first_head = 0;
+  std::int64_t key_heads = 0;
+  for (std::size_t index = 0; index < config_.head_groups.size(); ++index) {
+    Group group;
+    group.config = config_.head_groups[index];
+    group.first_head = first_head;
+    group.first_key_head = key_heads;
+    const std::string name = "group" + std::to_string(index);
+    group.pattern = register_module(
+        name,
+        make_pattern(
+            group.config,
+            {.kind = config_.kind, .dim = head_dim_, .first_head = first_head, .place = place_, .options = options}));
+    if (group.config.relative != RelativePosition::none) {
+      const std::int64_t rows = 2 * group.config.max_relative + 1;
+      group.relative_key = make_weight(name + "_relative_key", rows, head_dim_, options);
+      group.relative_value = make_weight(name + "_relative_value", rows, head_dim_, options);
+    }
+    first_head += group.config.heads;
+    if (!group.config.shared_query_key) key_heads += group.config.heads;
+    groups_.push_back(std::move(group));
+  }
+  query_weight_ = make_weight("query_weight", heads * head_dim_, config_.width, options);
+  if (key_heads > 0) key_weight_ = make_weight("key_weight", key_heads * head_dim_, config_.width, options);
+  value_weight_ = make_weight("value_weight", heads * head_dim_, config_.width, options);
+  output_weight_ = make_weight("output_weight", config_.width, heads * head_dim_, options);
+}
+
+at::Tensor MultiHeadAttentionImpl::make_weight(const std::string& name, std::int64_t rows, std::int64_t columns,
+                                               const at::TensorOptions& options) {
+  at::Tensor weight = at::empty({rows, columns}, options);
+  const double limit = std::sqrt(3.0 * kInitialVarianceScale * 2.0 / static_cast<double>(rows + columns));
+  fill_uniform(weight, -limit, limit, RandomStream(place_.seed, name, {static_cast<std::uint64_t>(place_.layer)}));
+  return register_parameter(name, weight);
+}
+
+// [batch, tokens, width] -> [batch, heads, tokens, head_dim]
+at::Tensor MultiHeadAttentionImpl::split_heads(const at::Tensor& input, const at::Tensor& weight) const {
+  const at::Tensor projected = at::linear(input, weight);
+  return projected.view({input.size(0), input.size(1), -1, head_dim_}).transpose(1, 2);
+}
+
+void MultiHeadAttentionImpl::check_call(const at::Tensor& input, const AttentionState& state) const {
+  require<InputError>(input.dim() == 3 && input.size(2) == config_.width, config_.name, ": input is ", input.sizes(),
+                      ", but must be [batch, tokens, ", config_.width, "]");
+  const bool cross = config_.kind == AttentionKind::cross;
+  require<InputError>(cross == state.memory.defined(), config_.name,
+                      cross ? ": cross-attention needs a memory to read, but state.memory is undefined"
+                            : ": state.memory was given, but this layer attends to its own input");
+  if (cross) {
+    require<InputError>(
+        state.memory.dim() == 3 && state.memory.size(0) == input.size(0) && state.memory.size(2) == config_.width,
+        config_.name, ": memory is ", state.memory.sizes(), ", but must be [", input.size(0), ", keys, ", config_.width,
+        "]");
+  }
+  require<InputError>(!state.reuse_plans || state.plans.size() == groups_.size(), config_.name, ": reuse_plans with ",
+                      state.plans.size(), " plans, but the layer has ", groups_.size(), " head groups");
+}
+
+TokenLayout MultiHeadAttentionImpl::layout_for(const Group& group, const at::Tensor& input,
+                                               const AttentionState& state) const {
+  if (config_.kind != AttentionKind::cross) {
+    return self_layout(input.size(0), group.config.heads, input.size(1), state.valid);
+  }
+  return cross_layout({.batch = input.size(0),
+                       .heads = group.config.heads,
+                       .num_queries = input.size(1),
+                       .num_keys = state.memory.size(1)},
+                      state.valid, state.memory_valid);
+}
+
+at::Tensor MultiHeadAttentionImpl::attend_group(std::size_t index, const at::Tensor& q, const at::Tensor& k,
+                                                const at::Tensor& v, AttentionState& state, const TokenLayout& layout) {
+  const Group& group = groups_[index];
+  if (!state.reuse_plans) {
+    state.plans.push_back(group.pattern->plan({.layout = layout,
+                                               .queries = q.detach(),
+                                               .keys = group.config.shared_query_key ? at::Tensor() : k.detach(),
+                                               .training = is_training(),
+                                               .step = state.step}));
+  }
+  AttendOptions options{.scale = group.config.scale.value_or(1.0 / std::sqrt(static_cast<double>(head_dim_))),
+                        .merge = group.config.merge,
+                        .merge_eps = group.config.merge_eps,
+                        .relative = group.config.relative,
+                        .relative_key = group.relative_key,
+                        .relative_value = group.relative_value};
+  if (is_training() && config_.dropout > 0.0) {
+    options.dropout = {.probability = config_.dropout,
+                       .key = stream_key(place_.seed, "attention dropout",
+                                         {static_cast<std::uint64_t>(place_.layer), index, state.step}),
+                       .sample_ids = state.sample_ids};
+  }
+  return attend(q, k, v, state.plans[index].tensors(), options).output;
+}
+
+at::Tensor MultiHeadAttentionImpl::forward(const at::Tensor& input, AttentionState& state) {
+  check_call(input, state);
+  const at::Tensor& source = state.memory.defined() ? state.memory : input;
+  const at::Tensor q = split_heads(input, query_weight_);
+  const at::Tensor k = key_weight_.defined() ? split_heads(source, key_weight_) : at::Tensor();
+  const at::Tensor v = split_heads(source, value_weight_);
+  if (!state.reuse_plans) state.plans.clear();
+  std::vector<at::Tensor> outputs;
+  for (std::size_t index = 0; index < groups_.size(); ++index) {
+    const Group& group = groups_[index];
+    const at::Tensor group_q = q.narrow(1, group.first_head, group.config.heads);
+    at::Tensor group_k = group_q;
+    if (!group.config.shared_query_key) {
+      group_k = k.narrow(1, group.first_key_head, group.config.heads);
+    } else if (std::holds_alternative<LshPattern>(group.config.pattern)) {
+      group_k = unit_length(group_q);
+    }
+    outputs.push_back(attend_group(index, group_q, group_k, v.narrow(1, group.first_head, group.config.heads), state,
+                                   layout_for(group, input, state)));
+  }
+  const at::Tensor merged = at::cat(outputs, 1).transpose(1, 2).flatten(2);
+  return at::linear(merged, output_weight_);
+}
+
+}  // namespace routing

@@ -1,0 +1,71 @@
+// Multi-head attention whose heads come in groups, each with its own pattern.
+//
+//   Q = X W_Q, K = M W_K, V = M W_V        no biases; M is X itself, or the memory of cross-attention
+//   head group g: plan from its pattern, attend over the plan
+//   output = [heads of all groups, in the order of the configuration] W_O
+//
+// Heads of a group with shared_query_key have no columns in W_K: their keys are their queries (of unit length for LSH,
+// as in Reformer).
+#pragma once
+
+#include "routing/attention/pattern.h"
+#include "routing/attention/plan.h"
+#include "routing/config/attention.h"
+
+#include <ATen/ATen.h>
+#include <torch/nn/module.h>
+#include <torch/nn/pimpl.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace routing {
+
+// What one call of a layer reads beside its input, and the plans it leaves behind.
+struct AttentionState {
+  at::Tensor memory = {};        // [batch, keys, width]: what cross-attention reads; undefined for self-attention
+  at::Tensor valid = {};         // bool [batch, tokens], true for real tokens; undefined means all
+  at::Tensor memory_valid = {};  // bool [batch, keys], for cross-attention
+  at::Tensor sample_ids = {};    // int64 [batch]: identities of the sequences, for dropout; undefined means 0, 1, 2 …
+  std::uint64_t step = 0;        // counts training forwards: names the draws of dropout and random patterns
+  std::vector<Plan> plans = {};  // one a head group: what the last forward used
+  bool reuse_plans = false;      // attend over `plans` instead of making new ones (activation checkpointing)
+};
+
+class MultiHeadAttentionImpl : public torch::nn::Module {
+ public:
+  // Weights are drawn from streams named by the place, uniform with variance scale 0.2 over the mean of fan-in and
+  // fan-out, as the authors initialise every dense kernel and relative table.
+  MultiHeadAttentionImpl(AttentionConfig config, LayerPlace place, const at::TensorOptions& options);
+
+  // input [batch, tokens, width] -> the same shape. Padded rows of the output are zero.
+  at::Tensor forward(const at::Tensor& input, AttentionState& state);
+
+  const AttentionConfig& config() const { return config_; }
+
+ private:
+  struct Group {
+    HeadGroupConfig config;
+    std::shared_ptr<Pattern> pattern;
+    std::int64_t first_head = 0;
+    std::int64_t first_key_head = 0;  // in W_K, unless keys are shared
+    at::Tensor relative_key, relative_value;
+  };
+
+  at::Tensor make_weight(const std::string& name, std::int64_t rows, std::int64_t columns,
+                         const at::TensorOptions& options);
+  at::Tensor split_heads(const at::Tensor& input, const at::Tensor& weight) const;
+  void check_call(const at::Tensor& input, const AttentionState& state) const;
+  TokenLayout layout_for(const Group& group, const at::Tensor& input, const AttentionState& state) const;
+  at::Tensor attend_group(std::size_t index, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                          AttentionState& state, const TokenLayout& layout);
+
+  AttentionConfig config_;
+  LayerPlace place_;
+  std::int64_t head_dim_;
+  std::vector<Group> groups_;
+  at::Tensor query_weight_, key_weight_, value_weight_, output_weight_;
+};
+TORCH_MODULE(MultiHeadAttention);
+
+}  // namespace routing

@@ -1,0 +1,187 @@
+#include "routing/config/attention.h"
+
+#include "routing/core/error.h"
+#include "routing/core/nearest_name.h"
+
+#include <array>
+#include <utility>
+
+namespace routing {
+namespace {
+
+template <class... Cases>
+struct Overloaded : Cases... {
+  using Cases::operator()...;
+};
+template <class... Cases>
+Overloaded(Cases...) -> Overloaded<Cases...>;
+
+template <class Enum, std::size_t N>
+Enum parse_word(std::string_view word, std::string_view what, const std::array<Enum, N>& values) {
+  std::vector<std::string> names;
+  for (const Enum value : values) {
+    if (to_string(value) == word) return value;
+    names.emplace_back(to_string(value));
+  }
+  std::string known;
+  for (const std::string& name : names) known += (known.empty() ? "" : ", ") + name;
+  const std::string nearest = nearest_name(word, names);
+  throw ConfigError(std::string(what) + ": '" + std::string(word) + "' is not known; choose one of " + known +
+                    (nearest.empty() ? "" : " (did you mean " + nearest + "?)"));
+}
+
+void require_at_least(const std::string& where, const char* key, std::int64_t value, std::int64_t least) {
+  require<ConfigError>(value >= least, where, ": ", key, " is ", value, ", but it must be at least ", least);
+}
+
+// Lookahead belongs to attention that may read what comes later.
+void validate_lookahead(const std::string& where, AttentionKind kind, const std::optional<std::int64_t>& lookahead) {
+  if (!lookahead) return;
+  require_at_least(where, "lookahead", *lookahead, 0);
+  require<ConfigError>(kind != AttentionKind::causal_self || *lookahead == 0, where, ": lookahead is ", *lookahead,
+                       ", but causal attention reads 0 later tokens; drop lookahead or make the layer bidirectional");
+}
+
+void validate_pattern(const std::string& where, const PatternConfig& pattern, AttentionKind kind) {
+  const bool cross = kind == AttentionKind::cross;
+  std::visit(
+      Overloaded{
+          [](const FullPattern&) {},
+          [&](const LocalPattern& local) {
+            require_at_least(where, "window", local.window, 1);
+            require<ConfigError>(!cross || local.form == LocalForm::block, where,
+                                 ": a sliding window compares positions, but the queries and keys of cross-attention "
+                                 "have no common time; use form = block, which cuts both into equally many blocks");
+            require<ConfigError>(local.form == LocalForm::sliding || !local.lookahead, where, ": lookahead is ",
+                                 local.lookahead.value_or(0),
+                                 ", but block form always reads one whole block after the query's own (none when "
+                                 "causal); drop lookahead or use form = sliding");
+            validate_lookahead(where, kind, local.lookahead);
+          },
+          [&](const StridedPattern& strided) {
+            require_at_least(where, "stride", strided.stride, 1);
+            require<ConfigError>(!cross, where,
+                                 ": strided attention compares positions, but the queries and keys of cross-attention "
+                                 "have no common time; use full, block-local, random or lsh");
+          },
+          [&](const RandomPattern& random) {
+            require_at_least(where, "groups", random.groups, 1);
+            require_at_least(where, "window", random.window, 1);
+          },
+          [&](const LshPattern& lsh) {
+            require_at_least(where, "buckets", lsh.buckets, 2);
+            require<ConfigError>(lsh.buckets % 2 == 0, where, ": buckets is ", lsh.buckets,
+                                 ", but a rotation makes pairs of buckets; use ", lsh.buckets + 1);
+            require_at_least(where, "rounds", lsh.rounds, 1);
+            require_at_least(where, "window", lsh.window, 1);
+            validate_lookahead(where, kind, lsh.lookahead);
+          },
+      },
+      pattern);
+}
+
+}  // namespace
+
+std::string_view to_string(SelfRule rule) {
+  return rule == SelfRule::allowed ? "allowed" : "only_if_alone";
+}
+std::string_view to_string(Merge merge) {
+  return merge == Merge::mean ? "mean" : "lse";
+}
+std::string_view to_string(RelativePosition position) {
+  switch (position) {
+    case RelativePosition::none:
+      return "none";
+    case RelativePosition::true_offset:
+      return "true_offset";
+    case RelativePosition::rank:
+      return "rank";
+  }
+  return "none";
+}
+
+SelfRule parse_self_rule(std::string_view word) {
+  return parse_word(word, "self", std::array{SelfRule::allowed, SelfRule::only_if_alone});
+}
+Merge parse_merge(std::string_view word) {
+  return parse_word(word, "merge", std::array{Merge::mean, Merge::lse});
+}
+RelativePosition parse_relative_position(std::string_view word) {
+  return parse_word(word, "relative",
+                    std::array{RelativePosition::none, RelativePosition::true_offset, RelativePosition::rank});
+}
+
+std::string pattern_name(const PatternConfig& pattern) {
+  return std::visit(Overloaded{[](const FullPattern&) { return "full"; }, [](const LocalPattern&) { return "local"; },
+                               [](const StridedPattern&) { return "strided"; },
+                               [](const RandomPattern&) { return "random"; }, [](const LshPattern&) { return "lsh"; }},
+                    pattern);
+}
+
+std::int64_t total_heads(const AttentionConfig& config) {
+  std::int64_t heads = 0;
+  for (const HeadGroupConfig& group : config.head_groups) heads += group.heads;
+  return heads;
+}
+
+std::int64_t head_dim(const AttentionConfig& config) {
+  return config.head_dim ? *config.head_dim : config.width / total_heads(config);
+}
+
+void validate_head_group(const std::string& where, const HeadGroupConfig& group, AttentionKind kind) {
+  require_at_least(where, "heads", group.heads, 1);
+  validate_pattern(where, group.pattern, kind);
+  if (kind == AttentionKind::cross) {
+    require<ConfigError>(!group.shared_query_key, where,
+                         ": shared_query_key needs queries and keys of one sequence, but this is cross-attention");
+    require<ConfigError>(group.self == SelfRule::allowed, where, ": self is ", to_string(group.self),
+                         ", but in cross-attention no key is the query itself; use allowed");
+    require<ConfigError>(group.relative == RelativePosition::none, where, ": relative is ", to_string(group.relative),
+                         ", but the positions of cross-attention have no common origin; use none");
+  }
+  require<ConfigError>(group.relative == RelativePosition::none || group.max_relative >= 1, where, ": max_relative is ",
+                       group.max_relative, ", but relative positions need at least 1");
+  require<ConfigError>(group.merge_eps >= 0.0, where, ": merge_eps is ", group.merge_eps,
+                       ", but it must not be below 0");
+}
+
+void validate(const AttentionConfig& config) {
+  require_at_least(config.name, "width", config.width, 1);
+  require<ConfigError>(!config.head_groups.empty(), config.name, ": head_groups is empty; name at least one group");
+  require<ConfigError>(config.dropout >= 0.0 && config.dropout < 1.0, config.name, ": dropout is ", config.dropout,
+                       ", but it must be at least 0 and below 1");
+  for (std::size_t index = 0; index < config.head_groups.size(); ++index) {
+    const HeadGroupConfig& group = config.head_groups[index];
+    validate_head_group(
+        config.name + ".head_groups[" + std::to_string(index) + "] (" + pattern_name(group.pattern) + ")", group,
+        config.kind);
+  }
+  const std::int64_t heads = total_heads(config);
+  if (config.head_dim) {
+    require_at_least(config.name, "head_dim", *config.head_dim, 1);
+  } else {
+    require<ConfigError>(config.width % heads == 0, config.name, ": width ", config.width, " is not a multiple of the ",
+                         heads, " heads; change one of them or set head_dim");
+  }
+}
+
+const std::vector<HeadGroupConfig>& head_groups_of_layer(const std::vector<LayerRule>& rules, std::int64_t layer,
+                                                         std::int64_t num_layers) {
+  require<ConfigError>(layer >= 0 && layer < num_layers, "layer ", layer, " is not one of the ", num_layers,
+                       " layers 0 to ", num_layers - 1);
+  const auto from_bottom = [&](std::int64_t place) { return place < 0 ? place + num_layers : place; };
+  const std::vector<HeadGroupConfig>* found = nullptr;
+  for (const LayerRule& rule : rules) {
+    const std::int64_t first = from_bottom(rule.layers.first);
+    const std::int64_t last = from_bottom(rule.layers.last);
+    require<ConfigError>(first >= 0 && last < num_layers && first <= last, "layers ", rule.layers.first, " to ",
+                         rule.layers.last, " do not lie inside a stack of ", num_layers,
+                         " layers; numbers below 0 count from the top");
+    if (layer >= first && layer <= last) found = &rule.head_groups;
+  }
+  require<ConfigError>(found != nullptr, "layer ", layer, " of ", num_layers,
+                       " has no head groups; add a rule whose layers hold it");
+  return *found;
+}
+
+}  // namespace routing

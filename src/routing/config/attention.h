@@ -1,0 +1,128 @@
+// What a layer of attention is made of, as plain data: patterns, groups of heads, and which layer has which.
+#pragma once
+
+#include "routing/config/attention_rules.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace routing {
+
+enum class AttentionKind {
+  causal_self,         // queries read keys at positions up to their own
+  bidirectional_self,  // queries read keys on both sides
+  cross,               // queries of one sequence read keys of another, of any length
+};
+
+// S_i = every key (every key j <= i when causal).
+struct FullPattern {
+  friend bool operator==(const FullPattern&, const FullPattern&) = default;
+};
+
+enum class LocalForm {
+  sliding,  // the last `window` tokens, itself included
+  block,    // the authors' code: its own block and the one before (and after, when bidirectional)
+};
+
+// S_i = {j : i - window < j <= i}, or blocks of `window` tokens.
+struct LocalPattern {
+  LocalForm form = LocalForm::sliding;
+  std::int64_t window = 256;
+  // Sliding and bidirectional only: keys after the query. Absent means window - 1, as many as before it.
+  std::optional<std::int64_t> lookahead = std::nullopt;
+  friend bool operator==(const LocalPattern&, const LocalPattern&) = default;
+};
+
+// S_i = {j : (i - j) mod stride = 0}.
+struct StridedPattern {
+  std::int64_t stride = 64;
+  friend bool operator==(const StridedPattern&, const StridedPattern&) = default;
+};
+
+// `groups` sets of `window` random positions each: the paper's Random Transformer.
+struct RandomPattern {
+  std::int64_t groups = 8;
+  std::int64_t window = 256;
+  friend bool operator==(const RandomPattern&, const RandomPattern&) = default;
+};
+
+// Tokens whose vectors fall into the same bucket of a random rotation, in each of `rounds` hashings (Reformer).
+struct LshPattern {
+  std::int64_t buckets = 16;  // per round; even, because a direction and its opposite are two buckets
+  std::int64_t rounds = 1;
+  std::int64_t window = 256;                             // lookback inside a bucket
+  std::optional<std::int64_t> lookahead = std::nullopt;  // bidirectional only; absent means window - 1
+  friend bool operator==(const LshPattern&, const LshPattern&) = default;
+};
+
+using PatternConfig = std::variant<FullPattern, LocalPattern, StridedPattern, RandomPattern, LshPattern>;
+
+// "full", "local", "strided", "random", "lsh".
+std::string pattern_name(const PatternConfig& pattern);
+
+// Heads of one layer that share a pattern and its rules.
+struct HeadGroupConfig {
+  PatternConfig pattern = FullPattern{};
+  std::int64_t heads = 1;
+  bool shared_query_key = false;               // keys are the queries (Reformer, causal routing)
+  std::optional<double> scale = std::nullopt;  // of the logits; absent means 1/sqrt(head_dim)
+  SelfRule self = SelfRule::allowed;
+  Merge merge = Merge::lse;
+  double merge_eps = 0.0;  // of Merge::mean
+  RelativePosition relative = RelativePosition::none;
+  std::int64_t max_relative = 0;  // offsets are clipped to +-this; needed unless relative is none
+  friend bool operator==(const HeadGroupConfig&, const HeadGroupConfig&) = default;
+};
+
+// One attention layer.
+struct AttentionConfig {
+  std::string name = "attention";
+  AttentionKind kind = AttentionKind::causal_self;
+  std::int64_t width = 0;
+  std::optional<std::int64_t> head_dim = std::nullopt;  // absent means width / heads
+  double dropout = 0.0;                                 // of attention probabilities
+  std::vector<HeadGroupConfig> head_groups;
+  friend bool operator==(const AttentionConfig&, const AttentionConfig&) = default;
+};
+
+std::int64_t total_heads(const AttentionConfig& config);
+std::int64_t head_dim(const AttentionConfig& config);
+
+// Throws a ConfigError that names the layer, the group, the two values and the remedy.
+void validate(const AttentionConfig& config);
+// The part of it that concerns one group; `where` begins the message.
+void validate_head_group(const std::string& where, const HeadGroupConfig& group, AttentionKind kind);
+
+// Layers first … last, counted from 0 at the bottom; numbers below 0 count from the top (-1 is the last layer).
+struct LayerRange {
+  std::int64_t first = 0;
+  std::int64_t last = -1;
+  friend bool operator==(const LayerRange&, const LayerRange&) = default;
+};
+
+inline LayerRange every_layer() {
+  return {0, -1};
+}
+inline LayerRange top_layers(std::int64_t count) {
+  return {-count, -1};
+}
+inline LayerRange bottom_layers(std::int64_t count) {
+  return {0, count - 1};
+}
+
+// Gives the layers of a range their head groups.
+struct LayerRule {
+  LayerRange layers;
+  std::vector<HeadGroupConfig> head_groups;
+  friend bool operator==(const LayerRule&, const LayerRule&) = default;
+};
+
+// The head groups of one layer: those of the last rule whose range holds it. Every rule's range must lie inside the
+// stack, and every layer must be named by some rule.
+const std::vector<HeadGroupConfig>& head_groups_of_layer(const std::vector<LayerRule>& rules, std::int64_t layer,
+                                                         std::int64_t num_layers);
+
+}  // namespace routing

@@ -1,0 +1,52 @@
+// The one attention operation: softmax attention over any plan, differentiable.
+//
+//   s_ij    = scale * q_i . (k_j + a_ij)                    for every key j that query i sees, group by group
+//   output  = sum over j of A_ij (v_j + b_ij)
+//   lse_i   = log of the sum of exp(s_ij) over all keys of all groups of i; -inf for a query that sees no key
+//
+// A is one softmax over all keys of all groups (Merge::lse), or each group has its own softmax and the results are
+// averaged over the groups in which the query sees a key, divided by (their number + merge_eps) (Merge::mean). a and b
+// are rows of the relative tables. A query that sees no key gets zero.
+#pragma once
+
+#include "routing/config/attention_rules.h"
+#include "routing/ops/plan_tensors.h"
+
+#include <ATen/ATen.h>
+
+#include <cstdint>
+
+namespace routing {
+
+// Which attention probabilities are dropped is a function of (key, sample, head, group in its unit, query position, key
+// position): the same for any number of threads, any order of work and any place in the batch.
+struct AttentionDropout {
+  double probability = 0.0;    // in [0, 1); 0 switches dropout off
+  std::uint64_t key = 0;       // from stream_key(seed, …, layer, step)
+  at::Tensor sample_ids = {};  // int64 [batch]: the identity of each sequence; absent means 0, 1, 2 …
+};
+
+struct AttendOptions {
+  double scale = 1.0;
+  Merge merge = Merge::lse;
+  double merge_eps = 0.0;
+  RelativePosition relative = RelativePosition::none;
+  at::Tensor relative_key = {};    // [2 * max + 1, dim]: row max + clip(offset, -max, max); absent means zero
+  at::Tensor relative_value = {};  // [2 * max + 1, value_dim]; absent means zero
+  AttentionDropout dropout = {};
+};
+
+struct AttendResult {
+  at::Tensor output;  // [batch, heads, queries, value_dim]
+  at::Tensor lse;     // [batch, heads, queries]
+};
+
+// q [batch, heads, queries, dim], k [batch, heads, keys, dim], v [batch, heads, keys, value_dim]; float or double, any
+// device. Differentiable once in q, k, v, relative_key and relative_value, through output and through lse; the plan is
+// taken as given. Throws an InputError if shapes, types or devices do not fit the plan and each other.
+//
+// Goes through the registered operator routing::attend, so profilers and other languages see it under that name.
+AttendResult attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const PlanTensors& plan,
+                    const AttendOptions& options);
+
+}  // namespace routing

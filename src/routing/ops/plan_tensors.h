@@ -1,0 +1,82 @@
+// A plan as the attention operation sees it: flat tensors and four rules.
+//
+// Which keys may each query read? The answer for `batch` sequences and `heads` heads is a list of groups. A unit is one
+// (sequence, head); unit u = sequence * heads + head owns groups unit_offsets[u] … unit_offsets[u + 1] - 1. A group's
+// queries and keys are ranges of the two order lists. Ranges may overlap: heads with the same pattern share one list,
+// and the blocks of block-local attention share their keys.
+//
+// Inside a group, query i stands at its own place p = (keys of the group at positions <= i), counted in the group's key
+// list. It sees the keys of rank r with
+//
+//   p - lookback <= r < p + lookahead    (either bound is absent when the value is)
+//   position(r) <= i                     (when causal: true positions, never ranks)
+//
+// so that what a query sees is always one interval of ranks, less itself under SelfRule::only_if_alone.
+#pragma once
+
+#include "routing/config/attention_rules.h"
+
+#include <ATen/ATen.h>
+
+#include <cstdint>
+#include <optional>
+
+namespace routing {
+
+// Where each token of each unit appears: row = unit * tokens + position owns entries offsets[row] … offsets[row + 1] -
+// 1, ordered by group. Token `row` is member number rank[e] (from the start of its group's range) of group[e].
+struct MemberIndex {
+  at::Tensor offsets = {};  // int64 [units * tokens + 1]
+  at::Tensor group = {};    // int64 [entries], numbered over the whole plan
+  at::Tensor rank = {};     // int32 [entries]
+};
+
+struct VisibilityRules {
+  std::optional<std::int64_t> lookback = std::nullopt;
+  std::optional<std::int64_t> lookahead = std::nullopt;
+  bool causal = true;
+  SelfRule self = SelfRule::allowed;
+};
+
+// All tensors live on the CPU and are contiguous.
+struct PlanTensors {
+  std::int64_t batch = 0;
+  std::int64_t heads = 0;
+  std::int64_t num_queries = 0;
+  std::int64_t num_keys = 0;
+  at::Tensor query_order = {};   // int32: token positions, ascending inside every group
+  at::Tensor key_order = {};     // int32; the same tensor as query_order where both have the same members
+  at::Tensor groups = {};        // int64 [groups, 4]: q_begin q_end k_begin k_end
+  at::Tensor unit_offsets = {};  // int64 [batch * heads + 1]
+  MemberIndex query_index = {};
+  VisibilityRules rules = {};
+
+  std::int64_t num_units() const { return batch * heads; }
+  std::int64_t num_groups() const { return groups.size(0); }
+};
+
+// One group's four numbers, as read from PlanTensors::groups.
+struct GroupRange {
+  std::int64_t q_begin, q_end, k_begin, k_end;
+  std::int64_t num_queries() const { return q_end - q_begin; }
+  std::int64_t num_keys() const { return k_end - k_begin; }
+};
+
+inline GroupRange group_range(const PlanTensors& plan, std::int64_t group) {
+  const auto* four = plan.groups.data_ptr<std::int64_t>() + group * 4;
+  return {four[0], four[1], four[2], four[3]};
+}
+
+enum class Side { queries, keys };
+
+// The inverse index of one side, in O(entries + rows) by counting.
+MemberIndex index_members(const PlanTensors& plan, Side side);
+
+// Throws an InputError if the tensors do not form a plan: wrong types, ranges outside the lists, positions outside the
+// sequence or not strictly ascending inside a group, offsets that do not cover the groups, negative windows.
+void check_plan_lists(const PlanTensors& plan);
+
+// The same, and the index must be that of the lists.
+void check_plan(const PlanTensors& plan);
+
+}  // namespace routing

@@ -1,0 +1,1 @@
+// Exists so that CMake makes the precompiled header once; see torch_pch.h.

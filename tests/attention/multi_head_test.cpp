@@ -1,0 +1,230 @@
+#include "routing/attention/multi_head.h"
+
+#include "routing/attention/position_patterns.h"
+#include "routing/core/error.h"
+#include "support/pattern_cases.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace routing {
+namespace {
+
+using testing::random_tensor;
+
+const at::TensorOptions kDoubles{at::kDouble};
+
+AttentionConfig mixed_config() {
+  return {.width = 24,
+          .head_groups = {{.pattern = LocalPattern{.window = 4},
+                           .heads = 2,
+                           .relative = RelativePosition::true_offset,
+                           .max_relative = 3},
+                          {.pattern = LshPattern{.buckets = 4, .window = 6},
+                           .heads = 1,
+                           .shared_query_key = true,
+                           .self = SelfRule::only_if_alone},
+                          {.pattern = FullPattern{}, .heads = 1, .scale = 1.0}}};
+}
+
+at::Tensor parameter(const MultiHeadAttention& layer, const std::string& name) {
+  const auto* found = layer->named_parameters().find(name);
+  EXPECT_NE(found, nullptr) << name;
+  return found == nullptr ? at::Tensor() : *found;
+}
+
+// Written out head by head: slices of the weights, dense softmax, concatenation, output projection.
+TEST(MultiHeadAttention, EqualsHeadsComputedOneByOne) {
+  MultiHeadAttention layer(mixed_config(), LayerPlace{}, kDoubles);
+  layer->eval();
+  const at::Tensor x = random_tensor({2, 15, 24}, 1);
+  AttentionState state;
+  const at::Tensor output = layer->forward(x, state);
+  ASSERT_EQ(state.plans.size(), 3U);
+
+  std::vector<at::Tensor> heads;
+  const int head_dim = 6;
+  const int group_of_head[] = {0, 0, 1, 2};
+  const int head_in_group[] = {0, 1, 0, 0};
+  const int key_head[] = {0, 1, -1, 2};
+  const double scale[] = {1.0 / std::sqrt(6.0), 1.0 / std::sqrt(6.0), 1.0 / std::sqrt(6.0), 1.0};
+  for (int head = 0; head < 4; ++head) {
+    const auto project = [&](const std::string& name, int index) {
+      return at::matmul(x, parameter(layer, name).narrow(0, index * head_dim, head_dim).t());
+    };
+    const at::Tensor q = project("query_weight", head);
+    const at::Tensor k = key_head[head] >= 0 ? project("key_weight", key_head[head]) : q / q.norm(2, -1, true);
+    const at::Tensor v = project("value_weight", head);
+    at::Tensor logits = at::bmm(q, k.transpose(1, 2));
+    at::Tensor extra = at::zeros_like(q);
+    const at::Tensor offset = (at::arange(15).view({1, 15}) - at::arange(15).view({15, 1})).clamp(-3, 3) + 3;
+    if (group_of_head[head] == 0) {
+      logits =
+          logits +
+          at::matmul(q, parameter(layer, "group0_relative_key").t()).gather(2, offset.unsqueeze(0).expand({2, 15, 15}));
+    }
+    const at::Tensor visible =
+        state.plans[static_cast<std::size_t>(group_of_head[head])].to_dense_counts().select(1, head_in_group[head]) > 0;
+    const at::Tensor p = (logits * scale[head]).masked_fill(visible.logical_not(), -INFINITY).softmax(-1);
+    if (group_of_head[head] == 0) {
+      extra = (p.unsqueeze(3) *
+               parameter(layer, "group0_relative_value").index_select(0, offset.flatten()).view({1, 15, 15, 6}))
+                  .sum(2);
+    }
+    heads.push_back(at::bmm(p, v) + extra);
+  }
+  const at::Tensor expected = at::matmul(at::cat(heads, 2), parameter(layer, "output_weight").t());
+  EXPECT_LT((output - expected).abs().max().item<double>(), 1e-12);
+}
+
+TEST(MultiHeadAttention, SharedHeadsHaveNoKeyColumns) {
+  MultiHeadAttention layer(mixed_config(), LayerPlace{}, kDoubles);
+  EXPECT_EQ(parameter(layer, "query_weight").sizes(), at::IntArrayRef({24, 24}));
+  EXPECT_EQ(parameter(layer, "key_weight").sizes(), at::IntArrayRef({18, 24}));
+  AttentionConfig all_shared = mixed_config();
+  all_shared.head_groups = {mixed_config().head_groups[1]};
+  MultiHeadAttention without_keys(all_shared, LayerPlace{}, kDoubles);
+  EXPECT_EQ(without_keys->named_parameters().find("key_weight"), nullptr);
+  AttentionState state;
+  EXPECT_EQ(without_keys->forward(random_tensor({1, 5, 24}, 1), state).sizes(), at::IntArrayRef({1, 5, 24}));
+}
+
+TEST(MultiHeadAttention, GradientsReachEveryParameterAndTheInput) {
+  MultiHeadAttention layer(mixed_config(), LayerPlace{}, kDoubles);
+  at::Tensor x = random_tensor({2, 15, 24}, 1).set_requires_grad(true);
+  AttentionState state;
+  layer->forward(x, state).square().sum().backward();
+  for (const auto& item : layer->named_parameters()) {
+    ASSERT_TRUE(item.value().grad().defined()) << item.key();
+    EXPECT_GT(item.value().grad().abs().max().item<double>(), 0.0) << item.key();
+  }
+  EXPECT_GT(x.grad().abs().max().item<double>(), 0.0);
+}
+
+TEST(MultiHeadAttention, WeightsFollowTheSeedAndTheLayerWithinTheAuthorsLimit) {
+  const auto weights = [](LayerPlace place) {
+    return parameter(MultiHeadAttention(mixed_config(), place, kDoubles), "query_weight");
+  };
+  EXPECT_TRUE(weights({.seed = 1, .layer = 0}).equal(weights({.seed = 1, .layer = 0})));
+  EXPECT_FALSE(weights({.seed = 1, .layer = 0}).equal(weights({.seed = 1, .layer = 1})));
+  EXPECT_FALSE(weights({.seed = 1, .layer = 0}).equal(weights({.seed = 2, .layer = 0})));
+  // sqrt(3 * 0.2 / 24) = 0.158; 576 uniform draws come close to it.
+  const double largest = weights({}).abs().max().item<double>();
+  EXPECT_LT(largest, std::sqrt(0.6 / 24.0));
+  EXPECT_GT(largest, 0.95 * std::sqrt(0.6 / 24.0));
+}
+
+// Padding changes nothing for the real tokens: a padded sequence equals the short one.
+TEST(MultiHeadAttention, PaddedSequencesEqualShortOnes) {
+  AttentionConfig config = mixed_config();
+  config.head_groups[1].pattern = RandomPattern{.groups = 3, .window = 5};
+  config.head_groups[1].shared_query_key = false;
+  for (const AttentionKind kind : {AttentionKind::causal_self, AttentionKind::bidirectional_self}) {
+    config.kind = kind;
+    MultiHeadAttention layer(config, LayerPlace{}, kDoubles);
+    layer->eval();
+    at::Tensor x = random_tensor({2, 12, 24}, 1);
+    at::Tensor valid = at::ones({2, 12}, at::kBool);
+    valid[1].narrow(0, 7, 5).fill_(false);
+    AttentionState padded{.valid = valid};
+    const at::Tensor output = layer->forward(x, padded);
+    AttentionState alone;
+    const at::Tensor expected = layer->forward(x.narrow(0, 1, 1).narrow(1, 0, 7), alone);
+    EXPECT_LT((output[1].narrow(0, 0, 7) - expected[0]).abs().max().item<double>(), 1e-12);
+    EXPECT_EQ(output[1].narrow(0, 7, 5).abs().max().item<double>(), 0.0);
+    // And what stands in the padding is never read.
+    x[1].narrow(0, 7, 5).fill_(1e6);
+    AttentionState again{.valid = valid};
+    EXPECT_TRUE(layer->forward(x, again)[1].equal(output[1]));
+  }
+}
+
+TEST(MultiHeadAttention, CrossAttentionReadsTheMemoryOnly) {
+  AttentionConfig config{
+      .kind = AttentionKind::cross, .width = 8, .head_groups = {{.pattern = FullPattern{}, .heads = 2}}};
+  MultiHeadAttention layer(config, LayerPlace{}, kDoubles);
+  const at::Tensor x = random_tensor({1, 5, 8}, 1);
+  const at::Tensor memory = random_tensor({1, 9, 8}, 2);
+  AttentionState state{.memory = memory};
+  const at::Tensor output = layer->forward(x, state);
+  EXPECT_EQ(output.sizes(), at::IntArrayRef({1, 5, 8}));
+  EXPECT_EQ(state.plans[0].num_keys(), 9);
+  at::Tensor memory_valid = at::ones({1, 9}, at::kBool);
+  memory_valid[0][8] = false;
+  AttentionState shorter{.memory = memory.narrow(1, 0, 8)};
+  AttentionState masked{.memory = memory, .memory_valid = memory_valid};
+  EXPECT_LT((layer->forward(x, shorter) - layer->forward(x, masked)).abs().max().item<double>(), 1e-12);
+}
+
+TEST(MultiHeadAttention, RandomPatternsAreRedrawnInTrainingAndFixedInEvaluation) {
+  AttentionConfig config{.width = 8, .head_groups = {{.pattern = RandomPattern{.groups = 4, .window = 6}, .heads = 2}}};
+  MultiHeadAttention layer(config, LayerPlace{}, kDoubles);
+  const at::Tensor x = random_tensor({1, 40, 8}, 1);
+  const auto plan_at = [&](bool training, std::uint64_t step) {
+    layer->train(training);
+    AttentionState state{.step = step};
+    layer->forward(x, state);
+    return state.plans[0];
+  };
+  EXPECT_TRUE(plan_at(true, 1) == plan_at(true, 1));
+  EXPECT_FALSE(plan_at(true, 1) == plan_at(true, 2));
+  EXPECT_TRUE(plan_at(false, 1) == plan_at(false, 2));
+}
+
+TEST(MultiHeadAttention, DropsOutInTrainingOnlyAndAnewAtEachStep) {
+  AttentionConfig config = mixed_config();
+  config.dropout = 0.5;
+  MultiHeadAttention layer(config, LayerPlace{}, kDoubles);
+  const at::Tensor x = random_tensor({2, 15, 24}, 1);
+  const auto output_at = [&](bool training, std::uint64_t step) {
+    layer->train(training);
+    AttentionState state{.step = step};
+    return layer->forward(x, state);
+  };
+  EXPECT_TRUE(output_at(true, 1).equal(output_at(true, 1)));
+  EXPECT_FALSE(output_at(true, 1).equal(output_at(true, 2)));
+  EXPECT_FALSE(output_at(true, 1).equal(output_at(false, 1)));
+  EXPECT_TRUE(output_at(false, 1).equal(output_at(false, 2)));
+}
+
+TEST(MultiHeadAttention, ReusedPlansAreNotMadeAnew) {
+  MultiHeadAttention layer(mixed_config(), LayerPlace{}, kDoubles);
+  AttentionState state;
+  const at::Tensor x = random_tensor({1, 15, 24}, 1);
+  const at::Tensor output = layer->forward(x, state);
+  state.reuse_plans = true;
+  EXPECT_TRUE(layer->forward(x, state).equal(output));
+  // Over other input the same plans, not the ones its own content would give.
+  const Plan lsh = state.plans[1];
+  layer->forward(random_tensor({1, 15, 24}, 2), state);
+  EXPECT_TRUE(state.plans[1] == lsh);
+  AttentionState fresh;
+  layer->forward(random_tensor({1, 15, 24}, 2), fresh);
+  EXPECT_FALSE(fresh.plans[1] == lsh);
+}
+
+TEST(MultiHeadAttention, CanBeBuiltOnTheMetaDevice) {
+  MultiHeadAttention layer(mixed_config(), LayerPlace{}, at::TensorOptions(at::kMeta));
+  EXPECT_EQ(parameter(layer, "query_weight").numel(), 24 * 24);
+  for (const auto& item : layer->named_buffers()) EXPECT_TRUE(item.value().is_meta()) << item.key();
+  EXPECT_EQ(layer->named_buffers().size(), 1U);
+}
+
+TEST(MultiHeadAttention, BadCallsAreRefused) {
+  MultiHeadAttention layer(mixed_config(), LayerPlace{}, kDoubles);
+  AttentionState state;
+  EXPECT_THROW(layer->forward(random_tensor({1, 5, 23}, 1), state), InputError);
+  AttentionState with_memory{.memory = random_tensor({1, 5, 24}, 1)};
+  EXPECT_THROW(layer->forward(random_tensor({1, 5, 24}, 1), with_memory), InputError);
+  AttentionState wrong_mask{.valid = at::ones({1, 6}, at::kBool)};
+  EXPECT_THROW(layer->forward(random_tensor({1, 5, 24}, 1), wrong_mask), InputError);
+  AttentionState no_plans{.reuse_plans = true};
+  EXPECT_THROW(layer->forward(random_tensor({1, 5, 24}, 1), no_plans), InputError);
+  AttentionConfig bad = mixed_config();
+  bad.head_groups[0].heads = 3;
+  EXPECT_THROW(MultiHeadAttention(bad, LayerPlace{}, kDoubles), ConfigError);
+}
+
+}  // namespace
+}  // namespace routing

@@ -1,0 +1,25 @@
+# Runs the registration check on a folder with two test files of which one is registered; it must name the other.
+file(REMOVE_RECURSE ${WORK_DIR})
+file(MAKE_DIRECTORY ${WORK_DIR}/source)
+file(WRITE ${WORK_DIR}/source/known_test.cpp "")
+file(WRITE ${WORK_DIR}/source/forgotten_test.cpp "")
+file(WRITE ${WORK_DIR}/source/CMakeLists.txt "
+cmake_minimum_required(VERSION 3.25)
+project(unregistered LANGUAGES NONE)
+include(${SOURCE_DIR}/cmake/tests.cmake)
+set_property(GLOBAL APPEND PROPERTY ROUTING_REGISTERED_TESTS \${CMAKE_CURRENT_SOURCE_DIR}/known_test.cpp)
+if(REGISTER_ALL)
+  set_property(GLOBAL APPEND PROPERTY ROUTING_REGISTERED_TESTS \${CMAKE_CURRENT_SOURCE_DIR}/forgotten_test.cpp)
+endif()
+routing_require_all_tests_registered(\${CMAKE_CURRENT_SOURCE_DIR})
+")
+execute_process(COMMAND ${CMAKE_COMMAND} -S ${WORK_DIR}/source -B ${WORK_DIR}/build
+                RESULT_VARIABLE refused ERROR_VARIABLE message OUTPUT_QUIET)
+execute_process(COMMAND ${CMAKE_COMMAND} -S ${WORK_DIR}/source -B ${WORK_DIR}/build -D REGISTER_ALL=ON
+                RESULT_VARIABLE accepted OUTPUT_QUIET ERROR_QUIET)
+if(refused EQUAL 0 OR NOT message MATCHES "forgotten_test.cpp")
+  message(FATAL_ERROR "a forgotten test file was not refused by name: ${refused} ${message}")
+endif()
+if(NOT accepted EQUAL 0)
+  message(FATAL_ERROR "registered files were refused")
+endif()

@@ -1,0 +1,224 @@
+// attend by hand-worked numbers, on plans made for the purpose, through the registered operator, and on bad input.
+#include "routing/ops/attend.h"
+
+#include "routing/attention/plan_builder.h"
+#include "routing/attention/position_patterns.h"
+#include "routing/core/error.h"
+#include "support/dense_oracle.h"
+#include "support/pattern_cases.h"
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace routing {
+namespace {
+
+using testing::dense_attend;
+using testing::random_tensor;
+
+// Vectors of one number, [1, 1, tokens, 1].
+at::Tensor column(std::vector<double> values) {
+  return at::tensor(values, at::kDouble).view({1, 1, static_cast<std::int64_t>(values.size()), 1});
+}
+
+double at_token(const at::Tensor& tensor, std::int64_t token) {
+  return tensor.view({-1})[token].item<double>();
+}
+
+// A plan of one sequence and head from lists of positions.
+Plan plan_of_groups(std::int64_t tokens, const std::vector<std::vector<std::int32_t>>& groups,
+                    const VisibilityRules& rules) {
+  PlanBuilder builder(self_layout(1, 1, tokens), rules, PlanBuilder::Lists::one);
+  for (const auto& members : groups) {
+    const ListRange range = builder.add_queries(members);
+    builder.add_group(range, range);
+  }
+  builder.end_unit();
+  return builder.build();
+}
+
+TEST(Attend, HandWorkedCausalFullAttentionOfTwoTokens) {
+  // Token 1: logits 2 * 1 * 0 = 0 and 2 * 1 * (ln 3) / 2 = ln 3, so weights 1/4 and 3/4.
+  const at::Tensor q = column({5.0, 1.0});
+  const at::Tensor k = column({0.0, std::log(3.0) / 2.0});
+  const at::Tensor v = column({8.0, 4.0});
+  const Plan plan = full_plan(self_layout(1, 1, 2), true, SelfRule::allowed);
+  const AttendResult result = attend(q, k, v, plan.tensors(), {.scale = 2.0});
+  EXPECT_DOUBLE_EQ(at_token(result.output, 0), 8.0);
+  EXPECT_DOUBLE_EQ(at_token(result.output, 1), 8.0 / 4.0 + 3.0 * 4.0 / 4.0);
+  EXPECT_DOUBLE_EQ(at_token(result.lse, 0), 0.0);
+  EXPECT_DOUBLE_EQ(at_token(result.lse, 1), std::log(4.0));
+}
+
+// Token 2 sees token 0 through both groups (weight e^0 twice), token 1 through the second (e^0), and itself through
+// both (e^{ln 2} twice): counts 2, 1, 2.
+TEST(Attend, HandWorkedMergesOfOverlappingGroups) {
+  const at::Tensor q = column({0.0, 0.0, 1.0});
+  const at::Tensor k = column({0.0, 0.0, std::log(2.0)});
+  const at::Tensor v = column({10.0, 20.0, 30.0});
+  const Plan plan = plan_of_groups(3, {{0, 2}, {0, 1, 2}}, {.causal = true});
+  const AttendResult lse = attend(q, k, v, plan.tensors(), {.merge = Merge::lse});
+  EXPECT_DOUBLE_EQ(at_token(lse.output, 2), (2 * 10.0 + 20.0 + 2 * 2 * 30.0) / (2 + 1 + 4));
+  EXPECT_DOUBLE_EQ(at_token(lse.lse, 2), std::log(7.0));
+  // mean: (10 + 60) / 3 from the first group, (10 + 20 + 60) / 4 from the second.
+  const AttendResult mean = attend(q, k, v, plan.tensors(), {.merge = Merge::mean, .merge_eps = 0.5});
+  EXPECT_DOUBLE_EQ(at_token(mean.output, 2), (70.0 / 3.0 + 90.0 / 4.0) / 2.5);
+  EXPECT_DOUBLE_EQ(at_token(mean.output, 1), 15.0 / 1.5);
+  EXPECT_DOUBLE_EQ(at_token(mean.lse, 2), std::log(7.0));
+}
+
+TEST(Attend, HandWorkedSelfRuleOverSeveralGroups) {
+  // Token 0 is alone in both of its groups and so reads itself; token 1 sees token 0 in one group and so never itself.
+  const Plan plan = plan_of_groups(2, {{0}, {0, 1}, {1}}, {.causal = true, .self = SelfRule::only_if_alone});
+  const AttendResult result = attend(column({1.0, 1.0}), column({1.0, 1.0}), column({3.0, 7.0}), plan.tensors(), {});
+  EXPECT_DOUBLE_EQ(at_token(result.output, 0), 3.0);
+  EXPECT_DOUBLE_EQ(at_token(result.output, 1), 3.0);
+  EXPECT_DOUBLE_EQ(at_token(result.lse, 0), 1.0 + std::log(2.0));
+  EXPECT_DOUBLE_EQ(at_token(result.lse, 1), 1.0);
+}
+
+TEST(Attend, HandWorkedRelativePositions) {
+  // Positions 0, 3, 4 are ranks 0, 1, 2 of one group. For token 4, offsets to the others are -4 and -1 by position
+  // (clipped to -2 and -1), -2 and -1 by rank: both rows differ only in a table that tells -2 from -4, so clip to 3.
+  const Plan plan = plan_of_groups(5, {{0, 3, 4}}, {.causal = true, .self = SelfRule::only_if_alone});
+  const at::Tensor zeros = column({0.0, 0.0, 0.0, 0.0, 0.0});
+  const at::Tensor q = column({1.0, 1.0, 1.0, 1.0, 1.0});
+  const at::Tensor v = column({100.0, 0.0, 0.0, 200.0, 0.0});
+  // Row 3 + offset: offsets -3, -2, -1, 0, 1, 2, 3.
+  const at::Tensor key_table =
+      at::tensor({std::log(2.0), std::log(3.0), 0.0, 9.0, 9.0, 9.0, 9.0}, at::kDouble).view({7, 1});
+  const at::Tensor value_table = at::tensor({1.0, 2.0, 3.0, 9.0, 9.0, 9.0, 9.0}, at::kDouble).view({7, 1});
+  AttendOptions options{
+      .relative = RelativePosition::true_offset, .relative_key = key_table, .relative_value = value_table};
+  EXPECT_NEAR(at_token(attend(q, zeros, v, plan.tensors(), options).output, 4), (2 * 101.0 + 1 * 203.0) / 3, 1e-12);
+  options.relative = RelativePosition::rank;
+  EXPECT_NEAR(at_token(attend(q, zeros, v, plan.tensors(), options).output, 4), (3 * 102.0 + 1 * 203.0) / 4, 1e-12);
+}
+
+TEST(Attend, FullEqualsPlainSoftmaxAttention) {
+  for (const std::int64_t tokens : {1, 2, 65, 200}) {
+    const at::Tensor q = random_tensor({2, 3, tokens, 8}, 1);
+    const at::Tensor k = random_tensor({2, 3, tokens, 8}, 2);
+    const at::Tensor v = random_tensor({2, 3, tokens, 8}, 3);
+    const double scale = 1.0 / std::sqrt(8.0);
+    const at::Tensor logits = at::matmul(q, k.transpose(2, 3)) * scale;
+    const at::Tensor future = at::ones({tokens, tokens}, at::kBool).triu(1);
+    const at::Tensor causal = at::matmul(logits.masked_fill(future, -INFINITY).softmax(-1), v);
+    const at::Tensor both_ways = at::matmul(logits.softmax(-1), v);
+    const Plan causal_plan = full_plan(self_layout(2, 3, tokens), true, SelfRule::allowed);
+    const Plan plan = full_plan(self_layout(2, 3, tokens), false, SelfRule::allowed);
+    EXPECT_TRUE(at::allclose(attend(q, k, v, causal_plan.tensors(), {.scale = scale}).output, causal, 0.0, 1e-12));
+    EXPECT_TRUE(at::allclose(attend(q, k, v, plan.tensors(), {.scale = scale}).output, both_ways, 0.0, 1e-12));
+  }
+}
+
+TEST(Attend, GroupsOfSizeZeroAndOneAndOverlappingGroupsEqualTheOracle) {
+  const Plan plan = plan_of_groups(6, {{}, {2}, {0, 1, 2, 5}, {}, {1, 2, 3}, {2}}, {.lookback = 2, .causal = true});
+  const at::Tensor q = random_tensor({1, 1, 6, 3}, 1);
+  const at::Tensor v = random_tensor({1, 1, 6, 3}, 2);
+  for (const Merge merge : {Merge::lse, Merge::mean}) {
+    const AttendResult result = attend(q, q, v, plan.tensors(), {.merge = merge});
+    const AttendResult expected = dense_attend(q, q, v, plan, {.merge = merge});
+    EXPECT_TRUE(at::allclose(result.output, expected.output, 0.0, 1e-10));
+    // Token 4 is in no group.
+    EXPECT_EQ(result.output[0][0][4].abs().max().item<double>(), 0.0);
+    EXPECT_EQ(result.lse[0][0][4].item<double>(), -INFINITY);
+  }
+}
+
+TEST(Attend, EmptyBatchesSequencesAndPlansGiveEmptyOrZeroResults) {
+  const Plan no_batch = full_plan(self_layout(0, 2, 5), true, SelfRule::allowed);
+  EXPECT_EQ(attend(at::zeros({0, 2, 5, 4}), at::zeros({0, 2, 5, 4}), at::zeros({0, 2, 5, 4}), no_batch.tensors(), {})
+                .output.numel(),
+            0);
+  const Plan no_tokens = full_plan(self_layout(2, 2, 0), true, SelfRule::allowed);
+  EXPECT_EQ(attend(at::zeros({2, 2, 0, 4}), at::zeros({2, 2, 0, 4}), at::zeros({2, 2, 0, 4}), no_tokens.tensors(), {})
+                .output.numel(),
+            0);
+  const Plan all_padding = full_plan(self_layout(1, 1, 3, at::zeros({1, 3}, at::kBool)), true, SelfRule::allowed);
+  at::Tensor q = random_tensor({1, 1, 3, 2}, 1).set_requires_grad(true);
+  const at::Tensor output = attend(q, q, q, all_padding.tensors(), {}).output;
+  EXPECT_EQ(output.abs().max().item<double>(), 0.0);
+  output.sum().backward();
+  EXPECT_EQ(q.grad().abs().max().item<double>(), 0.0);
+}
+
+TEST(Attend, Float32StaysCloseToDouble) {
+  const at::Tensor q = random_tensor({1, 2, 200, 16}, 1);
+  const at::Tensor v = random_tensor({1, 2, 200, 16}, 2);
+  const Plan plan = local_plan(self_layout(1, 2, 200), {.window = 32}, true, SelfRule::allowed);
+  const at::Tensor exact = attend(q, q, v, plan.tensors(), {.scale = 0.25}).output;
+  const AttendResult rounded =
+      attend(q.to(at::kFloat), q.to(at::kFloat), v.to(at::kFloat), plan.tensors(), {.scale = 0.25});
+  EXPECT_EQ(rounded.output.scalar_type(), at::kFloat);
+  EXPECT_LT((rounded.output.to(at::kDouble) - exact).abs().max().item<double>(), 2e-6);
+}
+
+TEST(Attend, HugeLogitsDoNotOverflow) {
+  const at::Tensor q = column({1000.0, 1000.0});
+  const Plan plan = full_plan(self_layout(1, 1, 2), true, SelfRule::allowed);
+  const AttendResult result = attend(q, q, column({1.0, 3.0}), plan.tensors(), {});
+  EXPECT_DOUBLE_EQ(at_token(result.output, 1), 2.0);
+  EXPECT_DOUBLE_EQ(at_token(result.lse, 1), 1e6 + std::log(2.0));
+}
+
+TEST(Attend, StridedInputsGiveWhatContiguousOnesGive) {
+  const at::Tensor wide = random_tensor({2, 10, 3, 8}, 1);
+  const at::Tensor q = wide.transpose(1, 2);
+  const Plan plan = full_plan(self_layout(2, 3, 10), true, SelfRule::allowed);
+  EXPECT_TRUE(attend(q, q, q, plan.tensors(), {})
+                  .output.equal(attend(q.contiguous(), q.contiguous(), q.contiguous(), plan.tensors(), {}).output));
+}
+
+TEST(Attend, IsRegisteredAndCallableByName) {
+  const auto op = c10::Dispatcher::singleton().findSchemaOrThrow("routing::attend", "");
+  const at::Tensor q = random_tensor({1, 1, 4, 2}, 1);
+  const Plan plan = full_plan(self_layout(1, 1, 4), true, SelfRule::allowed);
+  const PlanTensors& t = plan.tensors();
+  torch::jit::Stack stack;
+  torch::jit::push(stack, q, q, q, t.query_order, t.key_order, t.groups, t.unit_offsets, t.query_index.offsets,
+                   t.query_index.group, t.query_index.rank, c10::IValue(), c10::IValue(), true, "allowed", 0.5, "lse",
+                   0.0, "none", c10::IValue(), c10::IValue(), 0.0, 0, c10::IValue());
+  op.callBoxed(stack);
+  ASSERT_EQ(stack.size(), 2U);
+  EXPECT_TRUE(stack[0].toTensor().equal(attend(q, q, q, t, {.scale = 0.5}).output));
+}
+
+TEST(Attend, OnTheMetaDeviceGivesShapesOnly) {
+  const at::Tensor q = at::empty({2, 3, 7, 4}, at::TensorOptions(at::kMeta));
+  const at::Tensor v = at::empty({2, 3, 7, 5}, at::TensorOptions(at::kMeta));
+  const Plan plan = full_plan(self_layout(2, 3, 7), true, SelfRule::allowed);
+  const AttendResult result = attend(q, q, v, plan.tensors(), {});
+  EXPECT_TRUE(result.output.is_meta());
+  EXPECT_EQ(result.output.sizes(), at::IntArrayRef({2, 3, 7, 5}));
+  EXPECT_EQ(result.lse.sizes(), at::IntArrayRef({2, 3, 7}));
+}
+
+TEST(Attend, InputsThatDoNotFitAreRefusedWithBothValues) {
+  const Plan plan = full_plan(self_layout(1, 2, 4), true, SelfRule::allowed);
+  const at::Tensor good = at::zeros({1, 2, 4, 3});
+  const auto message = [&](const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                           const AttendOptions& options) {
+    try {
+      attend(q, k, v, plan.tensors(), options);
+    } catch (const InputError& error) {
+      return std::string(error.what());
+    }
+    return std::string("nothing was thrown");
+  };
+  EXPECT_NE(message(good, at::zeros({1, 2, 5, 3}), good, {}).find("5"), std::string::npos);
+  EXPECT_NE(message(good, at::zeros({1, 2, 4, 2}), good, {}).find("q has 3"), std::string::npos);
+  EXPECT_NE(message(good, good.to(at::kDouble), good, {}).find("k is Double"), std::string::npos);
+  EXPECT_NE(message(good.to(at::kHalf), good.to(at::kHalf), good.to(at::kHalf), {}).find("Half"), std::string::npos);
+  EXPECT_NE(message(good, good, good, {.relative = RelativePosition::rank}).find("no table"), std::string::npos);
+  EXPECT_NE(
+      message(good, good, good, {.relative = RelativePosition::rank, .relative_key = at::zeros({4, 3})}).find("[4, 3]"),
+      std::string::npos);
+  EXPECT_NE(message(good, good, good, {.dropout = {.probability = 1.0}}).find("1"), std::string::npos);
+  EXPECT_NE(message(at::zeros({2, 4, 3}), good, good, {}).find("3 dimensions"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace routing

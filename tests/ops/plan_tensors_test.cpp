@@ -1,0 +1,126 @@
+// The inverse index, the checks of a plan, and what view_plan says each query sees.
+#include "routing/ops/plan_tensors.h"
+
+#include "routing/attention/plan_builder.h"
+#include "routing/core/error.h"
+#include "routing/ops/visibility.h"
+#include "support/pattern_cases.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+namespace routing {
+namespace {
+
+// Two heads; the first has groups {0, 2} and {0, 1, 2}, the second {} and {1}.
+Plan small_plan() {
+  PlanBuilder builder(self_layout(1, 2, 3), {.causal = true}, PlanBuilder::Lists::one);
+  const auto add = [&](std::vector<std::int32_t> members) {
+    const ListRange range = builder.add_queries(members);
+    builder.add_group(range, range);
+  };
+  add({0, 2});
+  add({0, 1, 2});
+  builder.end_unit();
+  add({});
+  add({1});
+  builder.end_unit();
+  return builder.build();
+}
+
+TEST(MemberIndex, HandWorkedEntries) {
+  const Plan plan = small_plan();
+  EXPECT_TRUE(plan.query_index().offsets.equal(at::tensor({0, 2, 3, 5, 5, 6, 6}, at::kLong)));
+  EXPECT_TRUE(plan.query_index().group.equal(at::tensor({0, 1, 1, 0, 1, 3}, at::kLong)));
+  EXPECT_TRUE(plan.query_index().rank.equal(at::tensor({0, 0, 1, 1, 2, 0}, at::kInt)));
+  EXPECT_TRUE(plan.key_index().offsets.equal(plan.query_index().offsets));
+}
+
+TEST(MemberIndex, KeysOfSeparateListsHaveTheirOwnIndex) {
+  PlanBuilder builder(cross_layout({.batch = 1, .heads = 1, .num_queries = 2, .num_keys = 4}), {.causal = false},
+                      PlanBuilder::Lists::two);
+  builder.add_group(builder.add_queries(std::vector<std::int32_t>{1}),
+                    builder.add_keys(std::vector<std::int32_t>{0, 3}));
+  builder.end_unit();
+  const Plan plan = builder.build();
+  EXPECT_TRUE(plan.query_index().offsets.equal(at::tensor({0, 0, 1}, at::kLong)));
+  EXPECT_TRUE(plan.key_index().offsets.equal(at::tensor({0, 1, 1, 1, 2}, at::kLong)));
+  EXPECT_TRUE(plan.key_index().rank.equal(at::tensor({0, 1}, at::kInt)));
+}
+
+TEST(PlanViews, CountTheSamePairsAsTheDenseMasksForEveryPattern) {
+  for (const auto& pattern_case : testing::every_pattern_case()) {
+    const auto inputs = testing::make_inputs(pattern_case, {.batch = 3, .tokens = 40, .ragged = true});
+    EXPECT_EQ(inputs.plan.attended_pairs(), inputs.plan.to_dense_counts().sum().item<std::int64_t>())
+        << pattern_case.name;
+  }
+}
+
+TEST(PlanViews, HandWorkedWindowsOverSeparateLists) {
+  // Queries 1, 4, 9 over keys 0, 2, 4, 8: places 1, 3, 4.
+  PlanBuilder builder(self_layout(1, 1, 10), {.lookback = 2, .lookahead = 1, .causal = false}, PlanBuilder::Lists::two);
+  builder.add_group(builder.add_queries(std::vector<std::int32_t>{1, 4, 9}),
+                    builder.add_keys(std::vector<std::int32_t>{0, 2, 4, 8}));
+  builder.end_unit();
+  const Plan plan = builder.build();
+  const PlanViews views = view_plan(plan.tensors());
+  ASSERT_EQ(views.views.size(), 3U);
+  EXPECT_EQ(views.views[0].place, 1);
+  EXPECT_EQ(views.views[0].key_from, 0);
+  EXPECT_EQ(views.views[0].key_to, 2);
+  EXPECT_EQ(views.views[1].place, 3);
+  EXPECT_EQ(views.views[1].key_from, 1);
+  EXPECT_EQ(views.views[1].key_to, 4);
+  EXPECT_EQ(views.views[2].place, 4);
+  EXPECT_EQ(views.views[2].key_from, 2);
+  EXPECT_EQ(views.views[2].key_to, 4);
+}
+
+// Each mutation breaks one promise, and the message names it.
+TEST(CheckPlan, EveryBrokenPromiseIsNamed) {
+  struct Broken {
+    const char* expected;
+    std::function<void(PlanTensors&)> mutate;
+  };
+  const std::vector<Broken> cases{
+      {"query_order holds Long", [](PlanTensors& p) { p.query_order = p.query_order.to(at::kLong); }},
+      {"3 numbers", [](PlanTensors& p) { p.groups = p.groups.narrow(1, 0, 3).contiguous(); }},
+      {"not contiguous",
+       [](PlanTensors& p) {
+         p.groups = p.groups.repeat({1, 2}).narrow(1, 0, 4);
+       }},
+      {"unit_offsets has", [](PlanTensors& p) { p.unit_offsets = p.unit_offsets.narrow(0, 0, 2); }},
+      {"unit_offsets falls",
+       [](PlanTensors& p) {
+         p.unit_offsets = at::tensor({0, 5, 4}, at::kLong);
+       }},
+      {"unit_offsets covers",
+       [](PlanTensors& p) {
+         p.unit_offsets = at::tensor({0, 2, 3}, at::kLong);
+       }},
+      {"position 3", [](PlanTensors& p) { p.query_order = p.query_order + p.query_order.eq(2).to(at::kInt); }},
+      {"sorted by time", [](PlanTensors& p) { p.query_order = p.query_order.flip(0); }},
+      {"of a list of", [](PlanTensors& p) { p.groups = p.groups + 100; }},
+      {"lookback", [](PlanTensors& p) { p.rules.lookback = -1; }},
+      {"is missing", [](PlanTensors& p) { p.query_order = at::Tensor(); }},
+      {"the index has", [](PlanTensors& p) { p.query_index.rank = p.query_index.rank.narrow(0, 0, 2); }},
+      {"the index says", [](PlanTensors& p) { p.query_index.rank = p.query_index.rank + 1; }},
+      {"the index says", [](PlanTensors& p) { p.query_index.group = p.query_index.group.flip(0); }},
+      {"member_offsets", [](PlanTensors& p) { p.query_index.offsets = p.query_index.offsets.flip(0); }},
+  };
+  for (const Broken& broken : cases) {
+    PlanTensors tensors = small_plan().tensors();
+    check_plan(tensors);
+    broken.mutate(tensors);
+    try {
+      check_plan(tensors);
+      ADD_FAILURE() << "accepted although " << broken.expected;
+    } catch (const InputError& error) {
+      EXPECT_NE(std::string(error.what()).find(broken.expected), std::string::npos) << error.what();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace routing

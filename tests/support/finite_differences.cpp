@@ -1,0 +1,88 @@
+#include "support/finite_differences.h"
+
+#include "support/pattern_cases.h"
+
+#include <torch/csrc/autograd/autograd.h>
+
+#include <algorithm>
+
+namespace routing::testing {
+namespace {
+
+// Truncation and rounding of central differences in double balance near the cube root of the machine epsilon.
+constexpr double kStep = 1e-5;
+
+std::vector<at::Tensor> leaves_of(const std::vector<at::Tensor>& inputs) {
+  std::vector<at::Tensor> leaves;
+  for (const at::Tensor& input : inputs) leaves.push_back(input.detach().clone().set_requires_grad(true));
+  return leaves;
+}
+
+std::vector<at::Tensor> gradients_of(const at::Tensor& scalar, const std::vector<at::Tensor>& leaves) {
+  auto gradients = torch::autograd::grad({scalar}, leaves, {}, /*retain_graph=*/true, /*create_graph=*/false,
+                                         /*allow_unused=*/true);
+  for (std::size_t index = 0; index < leaves.size(); ++index) {
+    if (!gradients[index].defined()) gradients[index] = at::zeros_like(leaves[index]);
+  }
+  return gradients;
+}
+
+at::Tensor central_difference(const VectorFunction& function, const std::vector<at::Tensor>& inputs,
+                              const std::vector<at::Tensor>& direction) {
+  const at::NoGradGuard no_gradient;
+  const auto value_at = [&](double step) {
+    std::vector<at::Tensor> moved;
+    for (std::size_t index = 0; index < inputs.size(); ++index) {
+      moved.push_back(inputs[index].detach() + direction[index] * step);
+    }
+    return function(moved);
+  };
+  return (value_at(kStep) - value_at(-kStep)) / (2.0 * kStep);
+}
+
+double relative_difference(const at::Tensor& analytic, const at::Tensor& numeric) {
+  if (analytic.numel() == 0) return 0.0;
+  return ((analytic - numeric).abs() / analytic.abs().clamp_min(1.0)).max().item<double>();
+}
+
+}  // namespace
+
+double jacobian_error(const VectorFunction& function, const std::vector<at::Tensor>& inputs) {
+  const auto leaves = leaves_of(inputs);
+  const at::Tensor outputs = function(leaves);
+  std::vector<std::vector<at::Tensor>> analytic;
+  for (std::int64_t row = 0; row < outputs.size(0); ++row) analytic.push_back(gradients_of(outputs[row], leaves));
+  double worst = 0.0;
+  for (std::size_t index = 0; index < inputs.size(); ++index) {
+    for (std::int64_t element = 0; element < inputs[index].numel(); ++element) {
+      std::vector<at::Tensor> direction;
+      for (const at::Tensor& input : inputs) direction.push_back(at::zeros_like(input));
+      direction[index].view({-1})[element] = 1.0;
+      std::vector<at::Tensor> column;
+      for (const auto& row : analytic) column.push_back(row[index].reshape({-1})[element]);
+      worst = std::max(worst, relative_difference(at::stack(column), central_difference(function, inputs, direction)));
+    }
+  }
+  return worst;
+}
+
+double directional_error(const VectorFunction& function, const std::vector<at::Tensor>& inputs, int directions) {
+  const auto leaves = leaves_of(inputs);
+  const at::Tensor outputs = function(leaves);
+  const at::Tensor weights = random_tensor(outputs.sizes(), 77);
+  const auto gradients = gradients_of((outputs * weights).sum(), leaves);
+  double worst = 0.0;
+  for (int number = 0; number < directions; ++number) {
+    std::vector<at::Tensor> direction;
+    at::Tensor analytic = at::zeros({}, at::kDouble);
+    for (std::size_t index = 0; index < inputs.size(); ++index) {
+      direction.push_back(random_tensor(inputs[index].sizes(), 100 * static_cast<std::uint64_t>(number) + index + 1));
+      analytic = analytic + (gradients[index] * direction[index]).sum();
+    }
+    const at::Tensor numeric = (central_difference(function, inputs, direction) * weights).sum();
+    worst = std::max(worst, relative_difference(analytic, numeric));
+  }
+  return worst;
+}
+
+}  // namespace routing::testing
