@@ -109,6 +109,7 @@ TEST(MultiHeadAttention, WeightsFollowTheSeedAndTheLayerWithinTheAuthorsLimit) {
   EXPECT_TRUE(weights({.seed = 1, .layer = 0}).equal(weights({.seed = 1, .layer = 0})));
   EXPECT_FALSE(weights({.seed = 1, .layer = 0}).equal(weights({.seed = 1, .layer = 1})));
   EXPECT_FALSE(weights({.seed = 1, .layer = 0}).equal(weights({.seed = 2, .layer = 0})));
+  EXPECT_FALSE(weights({.part = "decoder self"}).equal(weights({.part = "encoder self"})));
   // sqrt(3 * 0.2 / 24) = 0.158; 576 uniform draws come close to it.
   const double largest = weights({}).abs().max().item<double>();
   EXPECT_LT(largest, std::sqrt(0.6 / 24.0));

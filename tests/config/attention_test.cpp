@@ -73,6 +73,7 @@ TEST(AttentionConfig, EveryRefusalNamesTheLayerTheGroupAndBothValues) {
   const AttentionKind cross = AttentionKind::cross;
   expect(refusal_after([](Config&, Group& g) { g.pattern = LocalPattern{.window = 4}; }, cross), "form = block");
   expect(refusal_after([](Config&, Group& g) { g.pattern = StridedPattern{}; }, cross), "no common time");
+  expect(refusal_after([](Config&, Group& g) { g.pattern = LshPattern{.lookahead = 2}; }, cross), "drop lookahead");
   expect(refusal_after([](Config&, Group& g) { g.shared_query_key = true; }, cross), "shared_query_key");
   expect(refusal_after([](Config&, Group& g) { g.self = SelfRule::only_if_alone; }, cross), "self is only_if_alone");
   expect(refusal_after(

@@ -28,7 +28,7 @@ std::vector<std::string> violations(const std::string& room, const std::string& 
   static const std::regex include_of_torch(R"(#include\s*<(torch|ATen|c10)/)");
   static const std::regex include_of_app(R"(#include\s*"(apps/|commands\.h))");
   static const std::regex prints_or_exits(
-      R"((std::cout|std::cerr|\bprintf\s*\(|\bstd::exit\s*\(|\bexit\s*\(|\babort\s*\())");
+      R"((std::cout|std::cerr|std::clog|\b[fv]*printf\s*\(|\b(f?puts|putchar)\s*\(|\b(_|quick_)?_?exit\s*\(|\babort\s*\())");
   for (std::sregex_iterator it(text.begin(), text.end(), include_of_room), end; it != end; ++it) {
     const std::string included = (*it)[1];
     if (place_of(included) == kRooms.size()) found.push_back("includes the unknown room " + included);

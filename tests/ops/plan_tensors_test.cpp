@@ -107,6 +107,10 @@ TEST(CheckPlan, EveryBrokenPromiseIsNamed) {
       {"the index has", [](PlanTensors& p) { p.query_index.rank = p.query_index.rank.narrow(0, 0, 2); }},
       {"the index says", [](PlanTensors& p) { p.query_index.rank = p.query_index.rank + 1; }},
       {"the index says", [](PlanTensors& p) { p.query_index.group = p.query_index.group.flip(0); }},
+      {"groups must ascend",
+       [](PlanTensors& p) {
+         p.query_index.group = at::tensor({1, 1, 1, 0, 1, 3}, at::kLong);
+       }},
       {"member_offsets", [](PlanTensors& p) { p.query_index.offsets = p.query_index.offsets.flip(0); }},
   };
   for (const Broken& broken : cases) {

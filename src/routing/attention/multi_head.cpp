@@ -25,7 +25,7 @@ at::Tensor unit_length(const at::Tensor& vectors) {
 
 MultiHeadAttentionImpl::MultiHeadAttentionImpl(AttentionConfig config, LayerPlace place,
                                                const at::TensorOptions& options)
-    : config_(std::move(config)), place_(place), head_dim_(0) {
+    : config_(std::move(config)), place_(std::move(place)) {
   validate(config_);
   head_dim_ = head_dim(config_);
   const std::int64_t heads = total_heads(config_);
@@ -61,7 +61,7 @@ at::Tensor MultiHeadAttentionImpl::make_weight(const std::string& name, std::int
                                                const at::TensorOptions& options) {
   at::Tensor weight = at::empty({rows, columns}, options);
   const double limit = std::sqrt(3.0 * kInitialVarianceScale * 2.0 / static_cast<double>(rows + columns));
-  fill_uniform(weight, -limit, limit, RandomStream(place_.seed, name, {static_cast<std::uint64_t>(place_.layer)}));
+  fill_uniform(weight, -limit, limit, RandomStream(place_.key(name)));
   return register_parameter(name, weight);
 }
 
@@ -118,8 +118,7 @@ at::Tensor MultiHeadAttentionImpl::attend_group(std::size_t index, const at::Ten
                         .relative_value = group.relative_value};
   if (is_training() && config_.dropout > 0.0) {
     options.dropout = {.probability = config_.dropout,
-                       .key = stream_key(place_.seed, "attention dropout",
-                                         {static_cast<std::uint64_t>(place_.layer), index, state.step}),
+                       .key = place_.key("attention dropout", {index, state.step}),
                        .sample_ids = state.sample_ids};
   }
   return attend(q, k, v, state.plans[index].tensors(), options).output;

@@ -62,7 +62,7 @@ class MultiHeadAttentionImpl : public torch::nn::Module {
 
   AttentionConfig config_;
   LayerPlace place_;
-  std::int64_t head_dim_;
+  std::int64_t head_dim_ = 0;
   std::vector<Group> groups_;
   at::Tensor query_weight_, key_weight_, value_weight_, output_weight_;
 };

@@ -3,7 +3,6 @@
 #include "routing/attention/lsh.h"
 #include "routing/attention/position_patterns.h"
 #include "routing/core/error.h"
-#include "routing/core/random.h"
 
 #include <variant>
 
@@ -34,11 +33,9 @@ class RandomGroups : public Pattern {
       : config_(config), causal_(causal), self_(self), place_(context.place), first_head_(context.first_head) {}
 
   Plan plan(const PlanRequest& request) override {
-    const auto layer = static_cast<std::uint64_t>(place_.layer);
     const auto head = static_cast<std::uint64_t>(first_head_);
-    const std::uint64_t key = request.training
-                                  ? stream_key(place_.seed, "random pattern training", {layer, head, request.step})
-                                  : stream_key(place_.seed, "random pattern evaluation", {layer, head});
+    const std::uint64_t key = request.training ? place_.key("random pattern training", {head, request.step})
+                                               : place_.key("random pattern evaluation", {head});
     return random_plan(request.layout, config_, causal_, self_, key);
   }
 
@@ -59,9 +56,7 @@ class LshGroups : public Pattern {
       rules_.lookback = config.window;
       rules_.lookahead = rules_.causal ? 0 : config.lookahead.value_or(config.window - 1);
     }
-    const std::uint64_t key =
-        stream_key(context.place.seed, "lsh",
-                   {static_cast<std::uint64_t>(context.place.layer), static_cast<std::uint64_t>(context.first_head)});
+    const std::uint64_t key = context.place.key("lsh", {static_cast<std::uint64_t>(context.first_head)});
     rotations_ = register_buffer("rotations", lsh_rotations(config, group.heads, context.dim, key, context.options));
   }
 

@@ -5,19 +5,29 @@
 #include "routing/attention/plan.h"
 #include "routing/attention/token_layout.h"
 #include "routing/config/attention.h"
+#include "routing/core/random.h"
 
 #include <ATen/ATen.h>
 #include <torch/nn/module.h>
 
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
+#include <string>
 
 namespace routing {
 
-// What names the random streams of one layer.
+// Where a layer stands in its model; names its random streams. Two attentions of one model must differ in part or
+// layer.
 struct LayerPlace {
   std::uint64_t seed = 1;
   std::int64_t layer = 0;
+  std::string part = "decoder self";  // "encoder self", "decoder cross" …
+
+  // The key of one use of random numbers.
+  std::uint64_t key(const std::string& use, std::initializer_list<std::uint64_t> numbers = {}) const {
+    return stream_key(stream_key(seed, part, {static_cast<std::uint64_t>(layer)}), use, numbers);
+  }
 };
 
 // One call's question to a pattern.

@@ -74,6 +74,8 @@ void validate_pattern(const std::string& where, const PatternConfig& pattern, At
                                  ", but a rotation makes pairs of buckets; use ", lsh.buckets + 1);
             require_at_least(where, "rounds", lsh.rounds, 1);
             require_at_least(where, "window", lsh.window, 1);
+            require<ConfigError>(!cross || !lsh.lookahead, where, ": lookahead is ", lsh.lookahead.value_or(0),
+                                 ", but across sequences a query reads all keys of its bucket; drop lookahead");
             validate_lookahead(where, kind, lsh.lookahead);
           },
       },
@@ -125,7 +127,10 @@ std::int64_t total_heads(const AttentionConfig& config) {
 }
 
 std::int64_t head_dim(const AttentionConfig& config) {
-  return config.head_dim ? *config.head_dim : config.width / total_heads(config);
+  if (config.head_dim) return *config.head_dim;
+  const std::int64_t heads = total_heads(config);
+  require<ConfigError>(heads >= 1, config.name, ": head_groups has ", heads, " heads; name at least one");
+  return config.width / heads;
 }
 
 void validate_head_group(const std::string& where, const HeadGroupConfig& group, AttentionKind kind) {

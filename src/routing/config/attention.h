@@ -53,7 +53,7 @@ struct RandomPattern {
 struct LshPattern {
   std::int64_t buckets = 16;  // per round; even, because a direction and its opposite are two buckets
   std::int64_t rounds = 1;
-  std::int64_t window = 256;                             // lookback inside a bucket
+  std::int64_t window = 256;  // lookback inside a bucket; cross-attention reads the whole bucket
   std::optional<std::int64_t> lookahead = std::nullopt;  // bidirectional only; absent means window - 1
   friend bool operator==(const LshPattern&, const LshPattern&) = default;
 };

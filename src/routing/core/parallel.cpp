@@ -91,9 +91,10 @@ void parallel_for(std::int64_t begin, std::int64_t end, std::int64_t grain,
     const auto work = [&] {
       for (std::int64_t chunk = next++; chunk < chunks; chunk = next++) error.guard([&] { run_chunk(chunk); });
     };
-    std::vector<std::jthread> workers;
+    std::vector<std::thread> workers;
     workers.reserve(static_cast<std::size_t>(threads));
     for (int thread = 0; thread < threads; ++thread) workers.emplace_back(work);
+    for (std::thread& worker : workers) worker.join();
   }
   error.rethrow();
 }

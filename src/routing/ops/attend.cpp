@@ -70,6 +70,8 @@ void check_call(const FlatCall& call) {
                         options.relative_key.size(0), " rows and relative_value ", options.relative_value.size(0),
                         "; they must agree");
   }
+  require<InputError>(options.merge_eps >= 0.0, "attend: merge_eps is ", options.merge_eps,
+                      ", but must not be below 0");
   require<InputError>(options.dropout.probability >= 0.0 && options.dropout.probability < 1.0,
                       "attend: dropout probability is ", options.dropout.probability,
                       ", but must be at least 0 and below 1");
@@ -81,7 +83,7 @@ void check_call(const FlatCall& call) {
 
 // Shapes only on the meta device, where models are built to be measured.
 AttendResult compute_forward(const FlatCall& call) {
-  if (!call.q.is_meta()) return attend_reference_forward(call.q, call.k, call.v, call.plan, call.options);
+  if (!call.q.is_meta()) return attend_reference_forward({call.q, call.k, call.v}, call.plan, call.options);
   const PlanTensors& plan = call.plan;
   return {at::empty({plan.batch, plan.heads, plan.num_queries, call.v.size(3)}, call.q.options()),
           at::empty({plan.batch, plan.heads, plan.num_queries}, call.q.options())};
@@ -102,6 +104,8 @@ class AttendFunction : public torch::autograd::Function<AttendFunction> {
 
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
                                                  torch::autograd::variable_list gradients) {
+    require<InputError>(!at::GradMode::is_enabled(),
+                        "attend: it can be differentiated once, but a second derivative was asked for (create_graph)");
     const auto saved = context->get_saved_variables();
     const auto capsule = context->saved_data["plan"].toCapsule();
     const auto& rest = static_cast<const SavedCall&>(*capsule);
@@ -114,7 +118,7 @@ class AttendFunction : public torch::autograd::Function<AttendFunction> {
     options.relative_value = saved[4];
     options.dropout.sample_ids = saved[7];
     const AttendGradients d =
-        attend_reference_backward(gradient, result, saved[0], saved[1], saved[2], rest.plan, options);
+        attend_reference_backward(gradient, result, {saved[0], saved[1], saved[2]}, rest.plan, options);
     return {d.q, d.k, d.v, d.relative_key, d.relative_value, at::Tensor()};
   }
 

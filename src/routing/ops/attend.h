@@ -19,7 +19,7 @@
 namespace routing {
 
 // Which attention probabilities are dropped is a function of (key, sample, head, group in its unit, query position, key
-// position): the same for any number of threads, any order of work and any place in the batch.
+// position): the same for any number of threads and any order of work and, given sample_ids, any place in the batch.
 struct AttentionDropout {
   double probability = 0.0;    // in [0, 1); 0 switches dropout off
   std::uint64_t key = 0;       // from stream_key(seed, …, layer, step)
@@ -36,14 +36,20 @@ struct AttendOptions {
   AttentionDropout dropout = {};
 };
 
+struct AttendInputs {
+  at::Tensor q;  // [batch, heads, queries, dim]
+  at::Tensor k;  // [batch, heads, keys, dim]
+  at::Tensor v;  // [batch, heads, keys, value_dim]
+};
+
 struct AttendResult {
   at::Tensor output;  // [batch, heads, queries, value_dim]
   at::Tensor lse;     // [batch, heads, queries]
 };
 
-// q [batch, heads, queries, dim], k [batch, heads, keys, dim], v [batch, heads, keys, value_dim]; float or double, any
-// device. Differentiable once in q, k, v, relative_key and relative_value, through output and through lse; the plan is
-// taken as given. Throws an InputError if shapes, types or devices do not fit the plan and each other.
+// q, k, v as in AttendInputs; float or double, any device. Differentiable once in q, k, v, relative_key and
+// relative_value, through output and through lse; the plan is taken as given. Throws an InputError if shapes, types or
+// devices do not fit the plan and each other, or on a second derivative.
 //
 // Goes through the registered operator routing::attend, so profilers and other languages see it under that name.
 AttendResult attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const PlanTensors& plan,

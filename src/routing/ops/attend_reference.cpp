@@ -5,6 +5,7 @@
 #include "routing/ops/visibility.h"
 
 #include <limits>
+#include <span>
 #include <vector>
 
 namespace routing {
@@ -20,15 +21,14 @@ at::Tensor finite_or_zero(const at::Tensor& values) {
 // Everything about one call that its tiles share. Rows are tokens of units: q [rows, dim] and so on.
 class Call {
  public:
-  Call(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value, const PlanTensors& plan_tensors,
-       const AttendOptions& attend_options)
+  Call(const AttendInputs& inputs, const PlanTensors& plan_tensors, const AttendOptions& attend_options)
       : plan(plan_tensors),
         options(attend_options),
         views(view_plan(plan_tensors)),
         tiles(cut_into_tiles(plan_tensors, views)),
-        q(query.reshape({-1, query.size(3)})),
-        k(key.reshape({-1, key.size(3)})),
-        v(value.reshape({-1, value.size(3)})) {
+        q(inputs.q.reshape({-1, inputs.q.size(3)})),
+        k(inputs.k.reshape({-1, inputs.k.size(3)})),
+        v(inputs.v.reshape({-1, inputs.v.size(3)})) {
     if (options.dropout.probability > 0.0) {
       unit_keys = dropout_unit_keys(options.dropout, plan.batch, plan.heads).to(q.device());
     }
@@ -36,10 +36,14 @@ class Call {
 
   template <class Visit>
   void for_each_batch(const Visit& visit) const {
-    for (std::size_t first = 0; first < tiles.size();) {
-      const std::size_t count = tiles_in_batch(tiles, first);
-      visit(pack_tiles(plan, views, tiles, first, count, q.device()));
-      first += count;
+    std::int64_t table_rows = 0;
+    for (const at::Tensor& table : {options.relative_key, options.relative_value}) {
+      if (table.defined()) table_rows = table.size(0);
+    }
+    for (std::span<const AttendTile> rest(tiles); !rest.empty();) {
+      const std::size_t count = tiles_in_batch(rest, table_rows);
+      visit(pack_tiles(plan, views, rest.first(count), q.device()));
+      rest = rest.subspan(count);
     }
   }
 
@@ -69,6 +73,11 @@ at::Tensor gather_rows(const at::Tensor& rows, const at::Tensor& index) {
   return rows.index_select(0, index.flatten()).view({index.size(0), index.size(1), rows.size(1)});
 }
 
+// Rows of the queries of a batch, zeros in padded slots.
+at::Tensor gather_query_rows(const at::Tensor& rows, const TileBatch& batch) {
+  return gather_rows(rows, batch.query_row).masked_fill_(batch.padded_query, 0.0);
+}
+
 // Row of the relative tables for every pair of a batch.
 at::Tensor relative_rows(const AttendOptions& options, const TileBatch& batch) {
   const at::Tensor& table = options.relative_key.defined() ? options.relative_key : options.relative_value;
@@ -87,9 +96,10 @@ bool has_relative(const AttendOptions& options) {
 
 TileValues compute_scores(const Call& call, const TileBatch& batch) {
   TileValues values;
-  values.q = gather_rows(call.q, batch.query_row);
-  values.k = gather_rows(call.k, batch.key_row);
-  values.v = gather_rows(call.v, batch.key_row);
+  // Padded slots hold zeros: what stands in row 0, possibly not a number, must not reach tiles it has no part in.
+  values.q = gather_query_rows(call.q, batch);
+  values.k = gather_rows(call.k, batch.key_row).masked_fill_(batch.padded_key, 0.0);
+  values.v = gather_rows(call.v, batch.key_row).masked_fill_(batch.padded_key, 0.0);
   values.scores = at::bmm(values.q, values.k.transpose(1, 2));
   if (has_relative(call.options)) {
     values.relative_row = relative_rows(call.options, batch);
@@ -203,10 +213,10 @@ at::Tensor outer_sum(const at::Tensor& left, const at::Tensor& right) {
 
 }  // namespace
 
-AttendResult attend_reference_forward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                                      const PlanTensors& plan, const AttendOptions& options) {
+AttendResult attend_reference_forward(const AttendInputs& inputs, const PlanTensors& plan,
+                                      const AttendOptions& options) {
   const at::NoGradGuard no_gradient;
-  const Call call(q, k, v, plan, options);
+  const Call call(inputs, plan, options);
   const std::int64_t rows = call.num_rows();
   const std::int64_t value_dim = call.v.size(1);
   at::Tensor entry_output = at::zeros({call.num_entries(), value_dim}, call.q.options());
@@ -243,11 +253,11 @@ AttendResult attend_reference_forward(const at::Tensor& q, const at::Tensor& k, 
 // With P the probabilities as merged, P~ after dropout, O = P~ (V + b) and L = lse:
 //   lse merge    dS = P (dP - dO.O + dL)               because the rows of P sum to one over all groups together
 //   mean merge   dS = P (dP - sum_j P dP) + dL e^(S-L)   group by group, with dO divided by the number of groups
-AttendGradients attend_reference_backward(const AttendResult& gradient, const AttendResult& saved, const at::Tensor& q,
-                                          const at::Tensor& k, const at::Tensor& v, const PlanTensors& plan,
+AttendGradients attend_reference_backward(const AttendResult& gradient, const AttendResult& saved,
+                                          const AttendInputs& inputs, const PlanTensors& plan,
                                           const AttendOptions& options) {
   const at::NoGradGuard no_gradient;
-  const Call call(q, k, v, plan, options);
+  const Call call(inputs, plan, options);
   const bool lse_merge = options.merge == Merge::lse;
   const at::Tensor lse = finite_or_zero(saved.lse.reshape({-1, 1}));
   const at::Tensor d_lse = gradient.lse.reshape({-1, 1});
@@ -268,17 +278,17 @@ AttendGradients attend_reference_backward(const AttendResult& gradient, const At
 
   call.for_each_batch([&](const TileBatch& batch) {
     const TileValues values = compute_scores(call, batch);
-    const at::Tensor tile_d_output = gather_rows(d_output, batch.query_row);
-    const at::Tensor share_of_row = (values.scores - gather_rows(lse, batch.query_row)).exp();
+    const at::Tensor tile_d_output = gather_query_rows(d_output, batch);
+    const at::Tensor share_of_row = (values.scores - gather_query_rows(lse, batch)).exp();
     const at::Tensor probabilities = lse_merge ? share_of_row : tile_softmax(values.scores).probabilities;
     const at::Tensor kept = with_dropout(values, probabilities);
     const at::Tensor d_probabilities = probability_gradient(call, values, tile_d_output);
     at::Tensor d_scores;
     if (lse_merge) {
-      d_scores = probabilities * (d_probabilities - gather_rows(correction, batch.query_row));
+      d_scores = probabilities * (d_probabilities - gather_query_rows(correction, batch));
     } else {
       const at::Tensor mean = (probabilities * d_probabilities).sum(2, /*keepdim=*/true);
-      d_scores = probabilities * (d_probabilities - mean) + share_of_row * gather_rows(d_lse, batch.query_row);
+      d_scores = probabilities * (d_probabilities - mean) + share_of_row * gather_query_rows(d_lse, batch);
     }
     d_scores = d_scores * options.scale;
 
@@ -295,9 +305,9 @@ AttendGradients attend_reference_backward(const AttendResult& gradient, const At
     }
     dq.index_add_(0, batch.query_row.flatten(), tile_dq.flatten(0, 1));
   });
-  d.q = dq.view(q.sizes());
-  d.k = dk.view(k.sizes());
-  d.v = dv.view(v.sizes());
+  d.q = dq.view(inputs.q.sizes());
+  d.k = dk.view(inputs.k.sizes());
+  d.v = dv.view(inputs.v.sizes());
   return d;
 }
 

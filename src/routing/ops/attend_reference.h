@@ -8,8 +8,8 @@
 
 namespace routing {
 
-AttendResult attend_reference_forward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                                      const PlanTensors& plan, const AttendOptions& options);
+AttendResult attend_reference_forward(const AttendInputs& inputs, const PlanTensors& plan,
+                                      const AttendOptions& options);
 
 struct AttendGradients {
   at::Tensor q, k, v;
@@ -17,8 +17,8 @@ struct AttendGradients {
 };
 
 // Recomputes the probabilities from q, k and the saved result instead of keeping them.
-AttendGradients attend_reference_backward(const AttendResult& gradient, const AttendResult& saved, const at::Tensor& q,
-                                          const at::Tensor& k, const at::Tensor& v, const PlanTensors& plan,
+AttendGradients attend_reference_backward(const AttendResult& gradient, const AttendResult& saved,
+                                          const AttendInputs& inputs, const PlanTensors& plan,
                                           const AttendOptions& options);
 
 }  // namespace routing

@@ -5,8 +5,8 @@
 namespace routing {
 namespace {
 
-// Pairs of a padded batch: about 32 MB of doubles, small beside the tensors of a training step.
-constexpr std::int64_t kPairsPerBatch = std::int64_t{1} << 22;
+// Of one [tile, query, key] tensor: 16 MB of floats, small beside the tensors of a training step.
+constexpr std::int64_t kNumbersPerBatch = std::int64_t{1} << 22;
 
 }  // namespace
 
@@ -35,27 +35,29 @@ std::vector<AttendTile> cut_into_tiles(const PlanTensors& plan, const PlanViews&
   return tiles;
 }
 
-std::size_t tiles_in_batch(const std::vector<AttendTile>& tiles, std::size_t first) {
-  const std::int64_t pairs_per_tile = AttendTile::kQueries * tiles[first].num_keys;
-  const auto fitting = static_cast<std::size_t>(std::max<std::int64_t>(1, kPairsPerBatch / pairs_per_tile));
-  return std::min(fitting, tiles.size() - first);
+std::size_t tiles_in_batch(std::span<const AttendTile> tiles, std::int64_t table_rows) {
+  const std::int64_t numbers_per_tile = AttendTile::kQueries * std::max(tiles.front().num_keys, table_rows);
+  const auto fitting = static_cast<std::size_t>(std::max<std::int64_t>(1, kNumbersPerBatch / numbers_per_tile));
+  return std::min(fitting, tiles.size());
 }
 
-TileBatch pack_tiles(const PlanTensors& plan, const PlanViews& views, const std::vector<AttendTile>& tiles,
-                     std::size_t first, std::size_t count, at::Device device) {
+TileBatch pack_tiles(const PlanTensors& plan, const PlanViews& views, std::span<const AttendTile> tiles,
+                     at::Device device) {
   std::int64_t slots = 0;
   std::int64_t keys = 0;
-  for (std::size_t m = 0; m < count; ++m) {
-    slots = std::max(slots, tiles[first + m].num_queries);
-    keys = std::max(keys, tiles[first + m].num_keys);
+  for (const AttendTile& tile : tiles) {
+    slots = std::max(slots, tile.num_queries);
+    keys = std::max(keys, tile.num_keys);
   }
-  const auto m_count = static_cast<std::int64_t>(count);
+  const auto m_count = static_cast<std::int64_t>(tiles.size());
   TileBatch batch;
   batch.query_row = at::zeros({m_count, slots}, at::kLong);
   batch.query_position = at::zeros({m_count, slots}, at::kLong);
   batch.query_place = at::zeros({m_count, slots}, at::kLong);
   batch.key_row = at::zeros({m_count, keys}, at::kLong);
   batch.key_position = at::zeros({m_count, keys}, at::kLong);
+  batch.padded_query = at::ones({m_count, slots, 1}, at::kBool);
+  batch.padded_key = at::ones({m_count, keys, 1}, at::kBool);
   batch.unit = at::zeros({m_count}, at::kLong);
   batch.group_in_unit = at::zeros({m_count}, at::kLong);
   // Visible ranks of each slot, relative to its tile's first key; an empty interval for padding.
@@ -69,10 +71,12 @@ TileBatch pack_tiles(const PlanTensors& plan, const PlanViews& views, const std:
   const auto* key_positions = plan.key_order.data_ptr<std::int32_t>();
   const auto* unit_offsets = plan.unit_offsets.data_ptr<std::int64_t>();
   for (std::int64_t m = 0; m < m_count; ++m) {
-    const AttendTile& tile = tiles[first + static_cast<std::size_t>(m)];
+    const AttendTile& tile = tiles[static_cast<std::size_t>(m)];
     const GroupRange range = group_range(plan, tile.group);
     batch.unit.data_ptr<std::int64_t>()[m] = tile.unit;
     batch.group_in_unit.data_ptr<std::int64_t>()[m] = tile.group - unit_offsets[tile.unit];
+    batch.padded_query[m].narrow(0, 0, tile.num_queries).fill_(false);
+    batch.padded_key[m].narrow(0, 0, tile.num_keys).fill_(false);
     for (std::int64_t t = 0; t < tile.num_queries; ++t) {
       const std::int64_t rank = tile.query_first + t;
       const std::int64_t entry = views.group_offsets[static_cast<std::size_t>(tile.group)] + rank;
@@ -98,8 +102,9 @@ TileBatch pack_tiles(const PlanTensors& plan, const PlanViews& views, const std:
   batch.visible = (rank >= from.to(device)) & (rank < to.to(device)) & (rank != skip.to(device));
   batch.entry = at::tensor(entries, at::kLong).to(device);
   batch.valid_slot = at::tensor(valid_slots, at::kLong).to(device);
-  for (at::Tensor* index : {&batch.query_row, &batch.query_position, &batch.query_place, &batch.key_row,
-                            &batch.key_position, &batch.unit, &batch.group_in_unit}) {
+  for (at::Tensor* index :
+       {&batch.query_row, &batch.query_position, &batch.query_place, &batch.key_row, &batch.key_position,
+        &batch.padded_query, &batch.padded_key, &batch.unit, &batch.group_in_unit}) {
     *index = index->to(device);
   }
   return batch;

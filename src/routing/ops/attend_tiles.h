@@ -8,6 +8,7 @@
 #include <ATen/ATen.h>
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace routing {
@@ -26,6 +27,8 @@ struct TileBatch {
   at::Tensor valid_slot;      // int64 [valid queries]: m * T + t of each valid slot
   at::Tensor query_row;       // int64 [m, t]: unit * num_queries + position
   at::Tensor key_row;         // int64 [m, j]: unit * num_keys + position
+  at::Tensor padded_query;    // bool [m, t, 1]
+  at::Tensor padded_key;      // bool [m, j, 1]
   at::Tensor query_position;  // int64 [m, t]
   at::Tensor key_position;    // int64 [m, j]
   at::Tensor query_place;     // int64 [m, t]: place among the tile's keys, less one
@@ -37,10 +40,11 @@ struct TileBatch {
 // All tiles that hold at least one visible pair, those with most keys first.
 std::vector<AttendTile> cut_into_tiles(const PlanTensors& plan, const PlanViews& views);
 
-// How many tiles from `first` on fit into one padded batch of limited size; at least 1.
-std::size_t tiles_in_batch(const std::vector<AttendTile>& tiles, std::size_t first);
+// How many tiles from the first of these on fit into one padded batch of limited memory; at least 1. A slot of a tile
+// holds a number for each of its keys, or for each of `table_rows` rows of relative tables if those are more.
+std::size_t tiles_in_batch(std::span<const AttendTile> tiles, std::int64_t table_rows);
 
-TileBatch pack_tiles(const PlanTensors& plan, const PlanViews& views, const std::vector<AttendTile>& tiles,
-                     std::size_t first, std::size_t count, at::Device device);
+TileBatch pack_tiles(const PlanTensors& plan, const PlanViews& views, std::span<const AttendTile> tiles,
+                     at::Device device);
 
 }  // namespace routing

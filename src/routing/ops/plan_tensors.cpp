@@ -36,8 +36,8 @@ void check_members(const at::Tensor& order, std::int64_t begin, std::int64_t end
   }
 }
 
-// The index must be the one index_members would make, up to the order of a token's entries; it comes from outside when
-// the operator is called by name, and wrong numbers would read past the lists.
+// The index must be the one index_members would make; it comes from outside when the operator is called by name, and
+// wrong numbers would read past the lists.
 void check_index(const PlanTensors& plan) {
   const MemberIndex& index = plan.query_index;
   check_tensor(index.offsets, "member_offsets", at::kLong, 1);
@@ -66,6 +66,9 @@ void check_index(const PlanTensors& plan) {
       for (std::int64_t entry = offsets[row]; entry < offsets[row + 1]; ++entry) {
         const std::int64_t group = group_of[entry];
         const bool of_unit = group >= unit_offsets[unit] && group < unit_offsets[unit + 1];
+        require<InputError>(entry == offsets[row] || group_of[entry - 1] < group, "plan: the index names group ", group,
+                            " of row ", row, " after group ", group_of[entry > 0 ? entry - 1 : 0],
+                            "; a token's groups must ascend, each once");
         const bool of_group = of_unit && rank_of[entry] >= 0 && rank_of[entry] < group_range(plan, group).num_queries();
         require<InputError>(
             of_group && positions[group_range(plan, group).q_begin + rank_of[entry]] == row % plan.num_queries,
