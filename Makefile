@@ -5,7 +5,7 @@ JOBS ?= $(shell nproc)
 PRESET ?= release
 BUILD := build/$(PRESET)
 
-.PHONY: help setup configure build test quickstart format lint clean
+.PHONY: help setup configure build test quickstart recall format lint clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -27,6 +27,10 @@ test: configure ## build everything and run every test
 quickstart: build ## build, then draw the attention patterns of the paper's Figure 1 to patterns.png
 	$(BUILD)/routing doctor
 	$(BUILD)/routing analyze patterns --n 64 --out patterns.png --out patterns.svg
+
+recall: configure ## train small models on a recall task, routed heads beside others (docs/routing.md); an hour or two
+	cmake --build $(BUILD) --target recall_trial -j $(JOBS)
+	$(BUILD)/tests/recall_trial
 
 format: setup ## rewrite the C++ sources with clang-format
 	git ls-files -co --exclude-standard '*.cpp' '*.h' | xargs clang-format -i

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <set>
 
 namespace routing {
@@ -27,11 +28,11 @@ TEST(PanelOfPlan, ShowsTheFirstGroupAndTheNumberOfGroups) {
 
 TEST(PatternGallery, HasEveryPatternCausalAndBidirectional) {
   const PatternFigure figure = pattern_gallery(64, 1);
-  ASSERT_EQ(figure.rows.size(), 2U);
+  ASSERT_EQ(figure.rows.size(), 4U);
+  std::map<std::string, std::set<std::string>> titles;
   for (const PatternFigure::Row& row : figure.rows) {
-    std::set<std::string> titles;
     for (const PatternPanel& panel : row.panels) {
-      titles.insert(panel.title);
+      titles[row.label].insert(panel.title);
       EXPECT_EQ(panel.group.size(), 64U * 64U);
       for (std::int64_t i = 0; i < 64 && row.label == "causal"; ++i) {
         for (std::int64_t j = i + 1; j < 64; ++j) {
@@ -39,8 +40,22 @@ TEST(PatternGallery, HasEveryPatternCausalAndBidirectional) {
         }
       }
     }
-    EXPECT_EQ(titles, (std::set<std::string>{"full", "local, sliding", "local, block", "strided", "random", "LSH"}));
   }
+  const std::set<std::string> all{"full", "local, sliding",    "local, block",     "strided",           "random",
+                                  "LSH",  "routing, balanced", "routing, nearest", "routing, threshold"};
+  EXPECT_EQ(titles["causal"], all);
+  EXPECT_EQ(titles["bidirectional"], all);
+}
+
+// Tokens of a run share a direction and so a cluster: nearest routing shows the mixture.
+TEST(PatternGallery, NearestRoutingFindsTheRunsOfTheMixture) {
+  const PatternPanel panel = pattern_gallery(64, 1).rows[1].panels[2];
+  ASSERT_EQ(panel.title, "routing, nearest");
+  int together = 0;
+  for (std::int64_t i = 1; i < 64; ++i) {
+    if (i % 4 != 0) together += panel.count[static_cast<std::size_t>(i * 64 + i - 1)];
+  }
+  EXPECT_GT(together, 40);  // of 48 neighbours in one run; by chance about 8
 }
 
 // sqrt(64) = 8: the captions state the formula, and the cells obey it.

@@ -18,11 +18,17 @@ std::vector<NamedPattern> patterns_of(AttentionKind kind) {
   const LshPattern lsh_rounds{.buckets = 4, .rounds = 3, .window = 7};
   std::vector<NamedPattern> patterns{
       {"full", FullPattern{}}, {"block", block}, {"random", random}, {"lsh", lsh}, {"lsh_rounds", lsh_rounds}};
+  for (const RoutingSelection selection :
+       {RoutingSelection::balanced, RoutingSelection::nearest, RoutingSelection::threshold}) {
+    patterns.push_back({"routing_" + std::string(to_string(selection)),
+                        RoutingPattern{.selection = selection, .clusters = 5, .window = 7, .max_memberships = 3}});
+  }
   if (kind == AttentionKind::cross) return patterns;
   patterns.push_back({"strided", StridedPattern{.stride = 5}});
   patterns.push_back({"sliding", LocalPattern{.form = LocalForm::sliding, .window = 6}});
   if (kind == AttentionKind::bidirectional_self) {
     patterns.push_back({"sliding_ahead", LocalPattern{.form = LocalForm::sliding, .window = 6, .lookahead = 2}});
+    patterns.push_back({"routing_ahead", RoutingPattern{.clusters = 4, .window = 5, .lookahead = 1}});
     patterns.push_back({"lsh_ahead", LshPattern{.buckets = 4, .rounds = 2, .window = 5, .lookahead = 1}});
   }
   return patterns;
@@ -49,7 +55,7 @@ std::vector<PatternCase> make_cases() {
       cases.push_back({name, kind, {.pattern = named.pattern}});
       if (kind == AttentionKind::cross) continue;
       cases.push_back({name + "_alone", kind, {.pattern = named.pattern, .self = SelfRule::only_if_alone}});
-      if (std::holds_alternative<LshPattern>(named.pattern)) {
+      if (std::holds_alternative<LshPattern>(named.pattern) || std::holds_alternative<RoutingPattern>(named.pattern)) {
         cases.push_back({name + "_shared_alone",
                          kind,
                          {.pattern = named.pattern, .shared_query_key = true, .self = SelfRule::only_if_alone}});
@@ -99,10 +105,12 @@ Plan plan_for(const PatternCase& pattern_case, const CaseInputs& inputs, const C
                                                          .dim = sizes.dim,
                                                          .place = {.seed = 7, .layer = 3},
                                                          .options = at::TensorOptions(at::kDouble)});
-  return pattern->plan({.layout = inputs.layout,
-                        .queries = inputs.q,
-                        .keys = pattern_case.group.shared_query_key ? at::Tensor() : inputs.k,
-                        .training = sizes.training});
+  return pattern
+      ->plan({.layout = inputs.layout,
+              .queries = inputs.q,
+              .keys = pattern_case.group.shared_query_key ? at::Tensor() : inputs.k,
+              .training = sizes.training})
+      .plan;
 }
 
 CaseInputs make_inputs(const PatternCase& pattern_case, const CaseSizes& sizes) {

@@ -24,7 +24,7 @@ inline void PrintTo(const PatternCase& pattern_case, std::ostream* out) {
 }
 
 // Small windows, strides and group counts, so that short sequences have several groups. For self-attention each pattern
-// comes with both self rules; LSH with shared and with separate queries and keys, one and three rounds.
+// comes with both self rules; LSH and routing with shared and with separate queries and keys.
 const std::vector<PatternCase>& every_pattern_case();
 // Those of one kind.
 std::vector<PatternCase> pattern_cases(AttentionKind kind);

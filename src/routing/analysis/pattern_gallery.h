@@ -16,9 +16,10 @@ inline constexpr std::int64_t kLongestGallery = 512;
 // What the first sequence and head of a plan read: a cell's colour is the first group that shows it.
 PatternPanel panel_of_plan(const Plan& plan, std::string title, std::string caption);
 
-// All patterns, causal in the first row and bidirectional in the second, with windows and strides of about sqrt(n).
-// Content-based patterns see vectors of a visible mixture: runs of tokens around a few directions. Throws a ConfigError
-// if n is not within the limits above.
+// All patterns, causal and bidirectional, those by position in one row and those by content in the next, with windows
+// and strides of about sqrt(n). Content-based patterns see vectors of a visible mixture: runs of tokens around a few
+// directions; routing has trained its centroids and thresholds on some of it. Throws a ConfigError if n is not within
+// the limits above.
 PatternFigure pattern_gallery(std::int64_t n, std::uint64_t seed);
 
 }  // namespace routing

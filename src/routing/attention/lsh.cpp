@@ -4,6 +4,7 @@
 #include "routing/core/error.h"
 #include "routing/core/parallel.h"
 #include "routing/core/random.h"
+#include "routing/kernels/centroid_scores.h"
 #include "routing/ops/random_fill.h"
 
 #include <limits>
@@ -14,21 +15,14 @@ namespace {
 
 using Positions = std::vector<std::int32_t>;
 
-// Plain loops in double: a row's sum never depends on how many rows there are or on who computes it.
-std::int32_t bucket_of(const double* vector, const double* rotation, std::int64_t dim, std::int64_t half) {
+// The largest of the projections and their opposites; the first on a tie.
+std::int32_t bucket_of(const double* projected, std::int64_t half) {
   double best = -std::numeric_limits<double>::infinity();
   std::int64_t bucket = 0;
-  std::vector<double> projected(static_cast<std::size_t>(half), 0.0);
-  for (std::int64_t d = 0; d < dim; ++d) {
-    for (std::int64_t column = 0; column < half; ++column) {
-      projected[static_cast<std::size_t>(column)] += vector[d] * rotation[d * half + column];
-    }
-  }
   for (const double sign : {1.0, -1.0}) {
     for (std::int64_t column = 0; column < half; ++column) {
-      const double value = sign * projected[static_cast<std::size_t>(column)];
-      if (value > best) {
-        best = value;
+      if (sign * projected[column] > best) {
+        best = sign * projected[column];
         bucket = column + (sign < 0.0 ? half : 0);
       }
     }
@@ -88,9 +82,11 @@ at::Tensor lsh_buckets(const at::Tensor& vectors, const at::Tensor& rotations) {
     for (std::int64_t index = first; index < last; ++index) {
       const std::int64_t unit = index / rounds;
       const double* rotation = r.data_ptr<double>() + (unit % heads * rounds + index % rounds) * dim * half;
+      std::vector<double> projected(static_cast<std::size_t>(half));
       for (std::int64_t token = 0; token < tokens; ++token) {
-        buckets.data_ptr<std::int32_t>()[index * tokens + token] =
-            bucket_of(x.data_ptr<double>() + (unit * tokens + token) * dim, rotation, dim, half);
+        kernels::centroid_scores(x.data_ptr<double>() + (unit * tokens + token) * dim, rotation, {1, dim, half},
+                                 projected.data());
+        buckets.data_ptr<std::int32_t>()[index * tokens + token] = bucket_of(projected.data(), half);
       }
     }
   });

@@ -16,6 +16,7 @@ namespace {
 
 constexpr double kInitialVarianceScale = 0.2;  // FACTS C9
 constexpr double kSmallestNorm = 1e-12;
+constexpr double kRoutingNormEps = 1e-6;  // FACTS A1
 
 at::Tensor unit_length(const at::Tensor& vectors) {
   return vectors / vectors.norm(2, -1, /*keepdim=*/true).clamp_min(kSmallestNorm);
@@ -48,12 +49,13 @@ MultiHeadAttentionImpl::MultiHeadAttentionImpl(AttentionConfig config, LayerPlac
       group.relative_value = make_weight(name + "_relative_value", rows, head_dim_, options);
     }
     first_head += group.config.heads;
-    if (!group.config.shared_query_key) key_heads += group.config.heads;
+    if (!group.config.shared_query_key || config_.unused_key_columns) key_heads += group.config.heads;
     groups_.push_back(std::move(group));
   }
   query_weight_ = make_weight("query_weight", heads * head_dim_, config_.width, options);
   if (key_heads > 0) key_weight_ = make_weight("key_weight", key_heads * head_dim_, config_.width, options);
   value_weight_ = make_weight("value_weight", heads * head_dim_, config_.width, options);
+  if (config_.head_mix) head_mix_weight_ = make_weight("head_mix_weight", head_dim_, head_dim_, options);
   output_weight_ = make_weight("output_weight", config_.width, heads * head_dim_, options);
 }
 
@@ -100,15 +102,35 @@ TokenLayout MultiHeadAttentionImpl::layout_for(const Group& group, const at::Ten
                       state.valid, state.memory_valid);
 }
 
-at::Tensor MultiHeadAttentionImpl::attend_group(std::size_t index, const at::Tensor& q, const at::Tensor& k,
-                                                const at::Tensor& v, AttentionState& state, const TokenLayout& layout) {
+MultiHeadAttentionImpl::QueryKey MultiHeadAttentionImpl::prepare(const Group& group, const at::Tensor& q,
+                                                                 const at::Tensor& k) const {
+  QueryKey qk{q.narrow(1, group.first_head, group.config.heads), {}};
+  const bool shared = group.config.shared_query_key;
+  if (!shared) qk.k = k.narrow(1, group.first_key_head, group.config.heads);
+  if (const auto* routing = std::get_if<RoutingPattern>(&group.config.pattern)) {
+    const double scale = routing->scale_before_norm ? 1.0 / std::sqrt(static_cast<double>(head_dim_)) : 1.0;
+    qk.q = at::layer_norm(qk.q * scale, {head_dim_}, {}, {}, kRoutingNormEps);
+    if (!shared) qk.k = at::layer_norm(qk.k, {head_dim_}, {}, {}, kRoutingNormEps);
+  }
+  if (shared) qk.k = std::holds_alternative<LshPattern>(group.config.pattern) ? unit_length(qk.q) : qk.q;
+  return qk;
+}
+
+at::Tensor MultiHeadAttentionImpl::attend_group(std::size_t index, const QueryKey& qk, const at::Tensor& v,
+                                                AttentionState& state, const TokenLayout& layout) {
   const Group& group = groups_[index];
+  const at::Tensor separate_keys = group.config.shared_query_key ? at::Tensor() : qk.k;
   if (!state.reuse_plans) {
     state.plans.push_back(group.pattern->plan({.layout = layout,
-                                               .queries = q.detach(),
-                                               .keys = group.config.shared_query_key ? at::Tensor() : k.detach(),
+                                               .queries = qk.q.detach(),
+                                               .keys = separate_keys.defined() ? separate_keys.detach() : separate_keys,
                                                .training = is_training(),
-                                               .step = state.step}));
+                                               .step = state.step,
+                                               .sample_ids = state.sample_ids}));
+  }
+  if (is_training()) {
+    const at::Tensor loss = group.pattern->auxiliary_loss(qk.q, separate_keys, state.plans[index]);
+    if (loss.defined()) state.auxiliary_loss = state.auxiliary_loss.defined() ? state.auxiliary_loss + loss : loss;
   }
   AttendOptions options{.scale = group.config.scale.value_or(1.0 / std::sqrt(static_cast<double>(head_dim_))),
                         .merge = group.config.merge,
@@ -121,7 +143,7 @@ at::Tensor MultiHeadAttentionImpl::attend_group(std::size_t index, const at::Ten
                        .key = place_.key("attention dropout", {index, state.step}),
                        .sample_ids = state.sample_ids};
   }
-  return attend(q, k, v, state.plans[index].tensors(), options).output;
+  return attend(qk.q, qk.k, v, state.plans[index].plan.tensors(), options).output;
 }
 
 at::Tensor MultiHeadAttentionImpl::forward(const at::Tensor& input, AttentionState& state) {
@@ -131,21 +153,34 @@ at::Tensor MultiHeadAttentionImpl::forward(const at::Tensor& input, AttentionSta
   const at::Tensor k = key_weight_.defined() ? split_heads(source, key_weight_) : at::Tensor();
   const at::Tensor v = split_heads(source, value_weight_);
   if (!state.reuse_plans) state.plans.clear();
+  state.auxiliary_loss = at::Tensor();
   std::vector<at::Tensor> outputs;
   for (std::size_t index = 0; index < groups_.size(); ++index) {
     const Group& group = groups_[index];
-    const at::Tensor group_q = q.narrow(1, group.first_head, group.config.heads);
-    at::Tensor group_k = group_q;
-    if (!group.config.shared_query_key) {
-      group_k = k.narrow(1, group.first_key_head, group.config.heads);
-    } else if (std::holds_alternative<LshPattern>(group.config.pattern)) {
-      group_k = unit_length(group_q);
-    }
-    outputs.push_back(attend_group(index, group_q, group_k, v.narrow(1, group.first_head, group.config.heads), state,
-                                   layout_for(group, input, state)));
+    outputs.push_back(attend_group(index, prepare(group, q, k), v.narrow(1, group.first_head, group.config.heads),
+                                   state, layout_for(group, input, state)));
   }
-  const at::Tensor merged = at::cat(outputs, 1).transpose(1, 2).flatten(2);
-  return at::linear(merged, output_weight_);
+  at::Tensor merged = at::cat(outputs, 1);
+  if (head_mix_weight_.defined()) merged = at::linear(merged, head_mix_weight_);
+  return at::linear(merged.transpose(1, 2).flatten(2), output_weight_);
+}
+
+std::vector<RoutingStatistics> MultiHeadAttentionImpl::update_centroids() {
+  std::vector<RoutingStatistics> statistics;
+  for (const Group& group : groups_) {
+    if (Centroids* centroids = group.pattern->centroids()) statistics.push_back(centroids->update());
+  }
+  return statistics;
+}
+
+std::vector<RoutingStatistics> MultiHeadAttentionImpl::take_evaluation_statistics() {
+  std::vector<RoutingStatistics> statistics;
+  for (const Group& group : groups_) {
+    if (Centroids* centroids = group.pattern->centroids()) {
+      statistics.push_back(centroids->take_evaluation_statistics());
+    }
+  }
+  return statistics;
 }
 
 }  // namespace routing

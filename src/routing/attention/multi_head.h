@@ -5,9 +5,10 @@
 //   output = [heads of all groups, in the order of the configuration] W_O
 //
 // Heads of a group with shared_query_key have no columns in W_K: their keys are their queries (of unit length for LSH,
-// as in Reformer).
+// as in Reformer). Routed heads layer-normalise queries and keys, without gain or bias, and attend with those.
 #pragma once
 
+#include "routing/attention/centroids.h"
 #include "routing/attention/pattern.h"
 #include "routing/attention/plan.h"
 #include "routing/config/attention.h"
@@ -26,10 +27,13 @@ struct AttentionState {
   at::Tensor memory = {};        // [batch, keys, width]: what cross-attention reads; undefined for self-attention
   at::Tensor valid = {};         // bool [batch, tokens], true for real tokens; undefined means all
   at::Tensor memory_valid = {};  // bool [batch, keys], for cross-attention
-  at::Tensor sample_ids = {};    // int64 [batch]: identities of the sequences, for dropout; undefined means 0, 1, 2 …
-  std::uint64_t step = 0;        // counts training forwards: names the draws of dropout and random patterns
-  std::vector<Plan> plans = {};  // one a head group: what the last forward used
-  bool reuse_plans = false;      // attend over `plans` instead of making new ones (activation checkpointing)
+  at::Tensor sample_ids =
+      {};  // int64 [batch]: identities of the sequences, for dropout and samples of tokens; undefined means 0, 1, 2 …
+  std::uint64_t step = 0;               // counts training forwards: names the draws of dropout and random patterns
+  std::vector<PatternPlan> plans = {};  // one a head group: what the last forward used
+  bool reuse_plans = false;             // attend over `plans` instead of making new ones (activation checkpointing)
+  at::Tensor auxiliary_loss =
+      {};  // set by a training forward: what the layer's patterns add to the loss; may be undefined
 };
 
 class MultiHeadAttentionImpl : public torch::nn::Module {
@@ -40,6 +44,14 @@ class MultiHeadAttentionImpl : public torch::nn::Module {
 
   // input [batch, tokens, width] -> the same shape. Padded rows of the output are zero.
   at::Tensor forward(const at::Tensor& input, AttentionState& state);
+
+  // Moves the centroids of the routed groups by what the training forwards since the last call saw. To be called once
+  // after each optimiser step; the statistics come in the order of the routed groups.
+  std::vector<RoutingStatistics> update_centroids();
+  // The same statistics of forwards in evaluation since the last call; changes nothing else.
+  std::vector<RoutingStatistics> take_evaluation_statistics();
+  // The centroids of head group `index`; null where it is not routed.
+  Centroids* centroids(std::size_t index) { return groups_.at(index).pattern->centroids(); }
 
   const AttentionConfig& config() const { return config_; }
 
@@ -57,14 +69,19 @@ class MultiHeadAttentionImpl : public torch::nn::Module {
   at::Tensor split_heads(const at::Tensor& input, const at::Tensor& weight) const;
   void check_call(const at::Tensor& input, const AttentionState& state) const;
   TokenLayout layout_for(const Group& group, const at::Tensor& input, const AttentionState& state) const;
-  at::Tensor attend_group(std::size_t index, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                          AttentionState& state, const TokenLayout& layout);
+  // Queries and keys as a group attends with them.
+  struct QueryKey {
+    at::Tensor q, k;
+  };
+  QueryKey prepare(const Group& group, const at::Tensor& q, const at::Tensor& k) const;
+  at::Tensor attend_group(std::size_t index, const QueryKey& qk, const at::Tensor& v, AttentionState& state,
+                          const TokenLayout& layout);
 
   AttentionConfig config_;
   LayerPlace place_;
   std::int64_t head_dim_ = 0;
   std::vector<Group> groups_;
-  at::Tensor query_weight_, key_weight_, value_weight_, output_weight_;
+  at::Tensor query_weight_, key_weight_, value_weight_, output_weight_, head_mix_weight_;
 };
 TORCH_MODULE(MultiHeadAttention);
 

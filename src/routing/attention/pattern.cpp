@@ -2,6 +2,7 @@
 
 #include "routing/attention/lsh.h"
 #include "routing/attention/position_patterns.h"
+#include "routing/attention/routing.h"
 #include "routing/core/error.h"
 
 #include <variant>
@@ -14,7 +15,9 @@ template <class Config, Plan (*make_plan)(const TokenLayout&, const Config&, boo
 class PositionPattern : public Pattern {
  public:
   PositionPattern(const Config& config, bool causal, SelfRule self) : config_(config), causal_(causal), self_(self) {}
-  Plan plan(const PlanRequest& request) override { return make_plan(request.layout, config_, causal_, self_); }
+  PatternPlan plan(const PlanRequest& request) override {
+    return {.plan = make_plan(request.layout, config_, causal_, self_)};
+  }
 
  private:
   Config config_;
@@ -32,11 +35,11 @@ class RandomGroups : public Pattern {
   RandomGroups(const RandomPattern& config, bool causal, SelfRule self, const PatternContext& context)
       : config_(config), causal_(causal), self_(self), place_(context.place), first_head_(context.first_head) {}
 
-  Plan plan(const PlanRequest& request) override {
+  PatternPlan plan(const PlanRequest& request) override {
     const auto head = static_cast<std::uint64_t>(first_head_);
     const std::uint64_t key = request.training ? place_.key("random pattern training", {head, request.step})
                                                : place_.key("random pattern evaluation", {head});
-    return random_plan(request.layout, config_, causal_, self_, key);
+    return {.plan = random_plan(request.layout, config_, causal_, self_, key)};
   }
 
  private:
@@ -60,11 +63,11 @@ class LshGroups : public Pattern {
     rotations_ = register_buffer("rotations", lsh_rotations(config, group.heads, context.dim, key, context.options));
   }
 
-  Plan plan(const PlanRequest& request) override {
+  PatternPlan plan(const PlanRequest& request) override {
     require<InputError>(request.queries.defined(), "lsh: the plan depends on the queries, but none were given");
     const at::Tensor query_buckets = lsh_buckets(request.queries, rotations_);
-    if (!request.keys.defined()) return lsh_plan(request.layout, config_, rules_, query_buckets);
-    return lsh_plan(request.layout, config_, rules_, query_buckets, lsh_buckets(request.keys, rotations_));
+    const at::Tensor key_buckets = request.keys.defined() ? lsh_buckets(request.keys, rotations_) : at::Tensor();
+    return {.plan = lsh_plan(request.layout, config_, rules_, query_buckets, key_buckets)};
   }
 
  private:
@@ -74,6 +77,11 @@ class LshGroups : public Pattern {
 };
 
 }  // namespace
+
+at::Tensor Pattern::auxiliary_loss(const at::Tensor& /*queries*/, const at::Tensor& /*keys*/,
+                                   const PatternPlan& /*plan*/) const {
+  return {};
+}
 
 std::shared_ptr<Pattern> make_pattern(const HeadGroupConfig& group, const PatternContext& context) {
   const bool causal = context.kind == AttentionKind::causal_self;
@@ -98,6 +106,9 @@ std::shared_ptr<Pattern> make_pattern(const HeadGroupConfig& group, const Patter
     }
     std::shared_ptr<Pattern> operator()(const LshPattern& config) const {
       return std::make_shared<LshGroups>(group, config, context);
+    }
+    std::shared_ptr<Pattern> operator()(const RoutingPattern& config) const {
+      return std::make_shared<RoutingGroups>(group, config, context);
     }
   };
   return std::visit(Maker{group, context, causal}, group.pattern);

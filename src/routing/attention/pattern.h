@@ -17,6 +17,8 @@
 
 namespace routing {
 
+class Centroids;
+
 // Where a layer stands in its model; names its random streams. Two attentions of one model must differ in part or
 // layer.
 struct LayerPlace {
@@ -37,12 +39,26 @@ struct PlanRequest {
       {};  // [batch, heads, queries, dim], after any normalisation; only content-based patterns look at them
   at::Tensor keys = {};  // [batch, heads, keys, dim]; undefined where keys are the queries
   bool training = false;
-  std::uint64_t step = 0;  // counts training forwards; patterns that draw anew do so for each step
+  std::uint64_t step = 0;      // counts training forwards; patterns that draw anew do so for each step
+  at::Tensor sample_ids = {};  // int64 [batch]: identities of the sequences; undefined means 0, 1, 2 …
+};
+
+// A plan, and what routing attention knows about its tokens beside it.
+struct PatternPlan {
+  Plan plan;
+  // int32 [batch, heads, tokens]: the centroid with the best score, -1 for padding; undefined for other patterns.
+  at::Tensor query_choice = {};
+  at::Tensor key_choice = {};  // undefined where keys are the queries
 };
 
 class Pattern : public torch::nn::Module {
  public:
-  virtual Plan plan(const PlanRequest& request) = 0;
+  virtual PatternPlan plan(const PlanRequest& request) = 0;
+  // What the pattern adds to the training loss for these queries and keys (undefined keys: shared); undefined if
+  // nothing.
+  virtual at::Tensor auxiliary_loss(const at::Tensor& queries, const at::Tensor& keys, const PatternPlan& plan) const;
+  // The centroids of routing attention, to be updated once after each optimiser step; null for other patterns.
+  virtual Centroids* centroids() { return nullptr; }
 };
 
 // What a pattern has to know of its layer.

@@ -1,9 +1,10 @@
 #include "routing/config/attention.h"
 
+#include "routing/config/words.h"
 #include "routing/core/error.h"
-#include "routing/core/nearest_name.h"
 
 #include <array>
+#include <cmath>
 #include <utility>
 
 namespace routing {
@@ -16,20 +17,6 @@ struct Overloaded : Cases... {
 template <class... Cases>
 Overloaded(Cases...) -> Overloaded<Cases...>;
 
-template <class Enum, std::size_t N>
-Enum parse_word(std::string_view word, std::string_view what, const std::array<Enum, N>& values) {
-  std::vector<std::string> names;
-  for (const Enum value : values) {
-    if (to_string(value) == word) return value;
-    names.emplace_back(to_string(value));
-  }
-  std::string known;
-  for (const std::string& name : names) known += (known.empty() ? "" : ", ") + name;
-  const std::string nearest = nearest_name(word, names);
-  throw ConfigError(std::string(what) + ": '" + std::string(word) + "' is not known; choose one of " + known +
-                    (nearest.empty() ? "" : " (did you mean " + nearest + "?)"));
-}
-
 void require_at_least(const std::string& where, const char* key, std::int64_t value, std::int64_t least) {
   require<ConfigError>(value >= least, where, ": ", key, " is ", value, ", but it must be at least ", least);
 }
@@ -40,6 +27,33 @@ void validate_lookahead(const std::string& where, AttentionKind kind, const std:
   require_at_least(where, "lookahead", *lookahead, 0);
   require<ConfigError>(kind != AttentionKind::causal_self || *lookahead == 0, where, ": lookahead is ", *lookahead,
                        ", but causal attention reads 0 later tokens; drop lookahead or make the layer bidirectional");
+}
+
+void validate_routing(const std::string& where, const RoutingPattern& routing, AttentionKind kind) {
+  require_at_least(where, "clusters", routing.clusters, 1);
+  require_at_least(where, "window", routing.window, 1);
+  require_at_least(where, "max_memberships", routing.max_memberships, 1);
+  require_at_least(where, "kmeans_iterations", routing.kmeans_iterations, 1);
+  require_at_least(where, "dead_patience", routing.dead_patience, 1);
+  require<ConfigError>(routing.lookahead.value_or(0) == 0 || (kind == AttentionKind::bidirectional_self &&
+                                                              routing.selection != RoutingSelection::balanced),
+                       where, ": lookahead is ", routing.lookahead.value_or(0),
+                       ", but only bidirectional nearest and threshold routing look ahead; drop lookahead");
+  validate_lookahead(where, kind, routing.lookahead);
+  require<ConfigError>(routing.decay >= 0.0 && routing.decay < 1.0, where, ": decay is ", routing.decay,
+                       ", but it must be at least 0 and below 1");
+  const auto not_negative = [&](const char* key, double value) {
+    require<ConfigError>(value >= 0.0 && std::isfinite(value), where, ": ", key, " is ", value,
+                         ", but it must be a finite number not below 0");
+  };
+  not_negative("laplace", routing.laplace);
+  not_negative("initial_count", routing.initial_count);
+  not_negative("balance_rate", routing.balance_rate);
+  not_negative("commitment", routing.commitment);
+  not_negative("dead_share", routing.dead_share);
+  require<ConfigError>(routing.initial_count + routing.laplace > 0.0, where,
+                       ": initial_count and laplace are both 0, so that a centroid without tokens would be divided by "
+                       "0; raise one of them");
 }
 
 void validate_pattern(const std::string& where, const PatternConfig& pattern, AttentionKind kind) {
@@ -78,6 +92,7 @@ void validate_pattern(const std::string& where, const PatternConfig& pattern, At
                                  ", but across sequences a query reads all keys of its bucket; drop lookahead");
             validate_lookahead(where, kind, lsh.lookahead);
           },
+          [&](const RoutingPattern& routing) { validate_routing(where, routing, kind); },
       },
       pattern);
 }
@@ -114,10 +129,11 @@ RelativePosition parse_relative_position(std::string_view word) {
 }
 
 std::string pattern_name(const PatternConfig& pattern) {
-  return std::visit(Overloaded{[](const FullPattern&) { return "full"; }, [](const LocalPattern&) { return "local"; },
-                               [](const StridedPattern&) { return "strided"; },
-                               [](const RandomPattern&) { return "random"; }, [](const LshPattern&) { return "lsh"; }},
-                    pattern);
+  return std::visit(
+      Overloaded{[](const FullPattern&) { return "full"; }, [](const LocalPattern&) { return "local"; },
+                 [](const StridedPattern&) { return "strided"; }, [](const RandomPattern&) { return "random"; },
+                 [](const LshPattern&) { return "lsh"; }, [](const RoutingPattern&) { return "routing"; }},
+      pattern);
 }
 
 std::int64_t total_heads(const AttentionConfig& config) {
@@ -146,6 +162,8 @@ void validate_head_group(const std::string& where, const HeadGroupConfig& group,
   }
   require<ConfigError>(group.relative == RelativePosition::none || group.max_relative >= 1, where, ": max_relative is ",
                        group.max_relative, ", but relative positions need at least 1");
+  require<ConfigError>(!group.scale || (std::isfinite(*group.scale) && *group.scale > 0.0), where, ": scale is ",
+                       group.scale.value_or(0.0), ", but it must be a finite number above 0");
   require<ConfigError>(group.merge_eps >= 0.0, where, ": merge_eps is ", group.merge_eps,
                        ", but it must not be below 0");
 }

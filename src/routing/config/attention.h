@@ -2,6 +2,7 @@
 #pragma once
 
 #include "routing/config/attention_rules.h"
+#include "routing/config/routing_pattern.h"
 
 #include <cstdint>
 #include <optional>
@@ -58,9 +59,10 @@ struct LshPattern {
   friend bool operator==(const LshPattern&, const LshPattern&) = default;
 };
 
-using PatternConfig = std::variant<FullPattern, LocalPattern, StridedPattern, RandomPattern, LshPattern>;
+using PatternConfig =
+    std::variant<FullPattern, LocalPattern, StridedPattern, RandomPattern, LshPattern, RoutingPattern>;
 
-// "full", "local", "strided", "random", "lsh".
+// "full", "local", "strided", "random", "lsh", "routing".
 std::string pattern_name(const PatternConfig& pattern);
 
 // Heads of one layer that share a pattern and its rules.
@@ -84,6 +86,10 @@ struct AttentionConfig {
   std::int64_t width = 0;
   std::optional<std::int64_t> head_dim = std::nullopt;  // absent means width / heads
   double dropout = 0.0;                                 // of attention probabilities
+  // Two habits of the authors' code: one more linear map of head_dim x head_dim applied to every head (FACTS A12), and
+  // key columns for heads that share queries and keys, which nothing reads (A13).
+  bool head_mix = false;
+  bool unused_key_columns = false;
   std::vector<HeadGroupConfig> head_groups;
   friend bool operator==(const AttentionConfig&, const AttentionConfig&) = default;
 };

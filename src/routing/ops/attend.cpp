@@ -3,6 +3,7 @@
 #include "routing/core/error.h"
 #include "routing/ops/attend_reference.h"
 
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
 

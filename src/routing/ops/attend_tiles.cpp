@@ -67,6 +67,14 @@ TileBatch pack_tiles(const PlanTensors& plan, const PlanViews& views, std::span<
   std::vector<std::int64_t> entries;
   std::vector<std::int64_t> valid_slots;
 
+  auto* query_row = batch.query_row.data_ptr<std::int64_t>();
+  auto* query_position = batch.query_position.data_ptr<std::int64_t>();
+  auto* query_place = batch.query_place.data_ptr<std::int64_t>();
+  auto* key_row = batch.key_row.data_ptr<std::int64_t>();
+  auto* key_position = batch.key_position.data_ptr<std::int64_t>();
+  auto* visible_from = from.data_ptr<std::int64_t>();
+  auto* visible_to = to.data_ptr<std::int64_t>();
+  auto* skipped = skip.data_ptr<std::int64_t>();
   const auto* query_positions = plan.query_order.data_ptr<std::int32_t>();
   const auto* key_positions = plan.key_order.data_ptr<std::int32_t>();
   const auto* unit_offsets = plan.unit_offsets.data_ptr<std::int64_t>();
@@ -75,27 +83,27 @@ TileBatch pack_tiles(const PlanTensors& plan, const PlanViews& views, std::span<
     const GroupRange range = group_range(plan, tile.group);
     batch.unit.data_ptr<std::int64_t>()[m] = tile.unit;
     batch.group_in_unit.data_ptr<std::int64_t>()[m] = tile.group - unit_offsets[tile.unit];
-    batch.padded_query[m].narrow(0, 0, tile.num_queries).fill_(false);
-    batch.padded_key[m].narrow(0, 0, tile.num_keys).fill_(false);
+    std::fill_n(batch.padded_query.data_ptr<bool>() + m * slots, tile.num_queries, false);
+    std::fill_n(batch.padded_key.data_ptr<bool>() + m * keys, tile.num_keys, false);
     for (std::int64_t t = 0; t < tile.num_queries; ++t) {
       const std::int64_t rank = tile.query_first + t;
       const std::int64_t entry = views.group_offsets[static_cast<std::size_t>(tile.group)] + rank;
       const QueryView& view = views.views[static_cast<std::size_t>(entry)];
       const std::int64_t slot = m * slots + t;
       const std::int64_t position = query_positions[range.q_begin + rank];
-      batch.query_row.data_ptr<std::int64_t>()[slot] = tile.unit * plan.num_queries + position;
-      batch.query_position.data_ptr<std::int64_t>()[slot] = position;
-      batch.query_place.data_ptr<std::int64_t>()[slot] = view.place - 1 - tile.key_first;
-      from.data_ptr<std::int64_t>()[slot] = view.key_from - tile.key_first;
-      to.data_ptr<std::int64_t>()[slot] = view.key_to - tile.key_first;
-      if (view.self_rank >= 0) skip.data_ptr<std::int64_t>()[slot] = view.self_rank - tile.key_first;
+      query_row[slot] = tile.unit * plan.num_queries + position;
+      query_position[slot] = position;
+      query_place[slot] = view.place - 1 - tile.key_first;
+      visible_from[slot] = view.key_from - tile.key_first;
+      visible_to[slot] = view.key_to - tile.key_first;
+      if (view.self_rank >= 0) skipped[slot] = view.self_rank - tile.key_first;
       entries.push_back(entry);
       valid_slots.push_back(slot);
     }
     for (std::int64_t j = 0; j < tile.num_keys; ++j) {
       const std::int64_t position = key_positions[range.k_begin + tile.key_first + j];
-      batch.key_row.data_ptr<std::int64_t>()[m * keys + j] = tile.unit * plan.num_keys + position;
-      batch.key_position.data_ptr<std::int64_t>()[m * keys + j] = position;
+      key_row[m * keys + j] = tile.unit * plan.num_keys + position;
+      key_position[m * keys + j] = position;
     }
   }
   const at::Tensor rank = at::arange(keys, at::TensorOptions().dtype(at::kLong).device(device));

@@ -1,0 +1,283 @@
+#include "routing/attention/centroids.h"
+
+#include "routing/core/error.h"
+#include "routing/ops/random_fill.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+namespace routing {
+namespace {
+
+constexpr double kNormEps = 1e-6;
+// The first step's thresholds and k-means see up to so many tokens a head, all of them in most first batches.
+constexpr std::size_t kFirstSample = 16384;
+// Later samples only place revived centroids: enough for the (1 - 1/k) quantile of their scores.
+constexpr std::size_t kSamplePerCluster = 8;
+constexpr double kSmallestDeviation = 1e-12;
+
+// The share-quantile of the scores of sampled vectors against one centroid: about (1 - share) of them, and at least
+// one, lie at or above it.
+float score_quantile(const float* centroid, const Vectors& vectors, double share) {
+  std::vector<double> scores;
+  scores.reserve(vectors.size());
+  for (const auto& vector : vectors) scores.push_back(dot_product(centroid, vector));
+  const auto rank = std::min(scores.size() - 1, static_cast<std::size_t>(share * static_cast<double>(scores.size())));
+  std::nth_element(scores.begin(), scores.begin() + static_cast<std::ptrdiff_t>(rank), scores.end());
+  return static_cast<float>(scores[rank]);
+}
+
+double deviation(const ClusterTotals& totals, std::int64_t cluster) {
+  const auto c = static_cast<std::size_t>(cluster);
+  const auto n = static_cast<double>(totals.tokens);
+  const double mean = totals.score_sum[c] / n;
+  return std::sqrt(std::max(0.0, totals.score_square_sum[c] / n - mean * mean));
+}
+
+// Vectors in ascending order of their best score against any centroid; equal ones keep their order.
+Vectors worst_served_first(const CentroidView& view, Vectors vectors) {
+  std::vector<std::pair<double, std::size_t>> order;
+  for (std::size_t i = 0; i < vectors.size(); ++i) {
+    double best = -std::numeric_limits<double>::infinity();
+    for (std::int64_t c = 0; c < view.clusters; ++c) {
+      best = std::max(best, dot_product(view.centroids + c * view.dim, vectors[i]));
+    }
+    order.emplace_back(best, i);
+  }
+  std::sort(order.begin(), order.end());
+  Vectors sorted;
+  sorted.reserve(vectors.size());
+  for (const auto& [score, i] : order) sorted.push_back(std::move(vectors[i]));
+  return sorted;
+}
+
+at::Tensor on_host(const at::Tensor& buffer) {
+  return buffer.to(at::kCPU, at::kFloat).contiguous();
+}
+
+}  // namespace
+
+CentroidView HostCentroids::view(std::int64_t head) const {
+  return {.centroids = centroid(head, 0), .tau = &threshold(head, 0), .clusters = clusters(), .dim = dim()};
+}
+
+Centroids::Centroids(const RoutingPattern& pattern, std::int64_t heads, std::int64_t dim, std::uint64_t key,
+                     const at::TensorOptions& options)
+    : pattern_(pattern), heads_(heads), dim_(dim), key_(key) {
+  const at::TensorOptions floats = at::TensorOptions(at::kFloat).device(options.device());
+  const at::TensorOptions integers = at::TensorOptions(at::kLong).device(options.device());
+  at::Tensor start = at::empty({heads, pattern.clusters, dim}, floats);
+  for (std::int64_t head = 0; head < heads; ++head) {
+    fill_normal(start[head], 0.0, 1.0, RandomStream(key, "centroids", {static_cast<std::uint64_t>(head)}));
+  }
+  if (!start.is_meta()) start = at::layer_norm(start, {dim}, {}, {}, kNormEps);
+  centroids_ = register_buffer("centroids", start);
+  counts_ = register_buffer("counts", at::full({heads, pattern.clusters}, pattern.initial_count, floats));
+  // The authors start counts at 0 and the sum at the centroid all the same.
+  sums_ = register_buffer("sums", start * (pattern.initial_count > 0.0 ? pattern.initial_count : 1.0));
+  tau_ = register_buffer("tau", at::zeros({heads, pattern.clusters}, floats));
+  empty_updates_ = register_buffer("empty_updates", at::zeros({heads, pattern.clusters}, integers));
+  updates_ = register_buffer("updates", at::zeros({}, integers));
+}
+
+std::size_t Centroids::sample_size() const {
+  const bool needed_first =
+      pattern_.balance == RoutingBalance::threshold || pattern_.init == CentroidInit::first_batch_kmeans;
+  if (needed_first && updates() == 0) return kFirstSample;
+  // Only a centroid about to lose its patience needs a place to go.
+  const bool waiting = pattern_.revive && empty_updates_.max().item<std::int64_t>() + 1 >= pattern_.dead_patience;
+  return waiting ? kSamplePerCluster * static_cast<std::size_t>(pattern_.clusters) : 0;
+}
+
+std::uint64_t Centroids::sample_key() const {
+  return stream_key(key_, "token sample", {static_cast<std::uint64_t>(updates())});
+}
+
+HostCentroids Centroids::host() const {
+  HostCentroids host;
+  host.centroids = on_host(centroids_);
+  host.counts = on_host(counts_);
+  host.sums = on_host(sums_);
+  host.tau = on_host(tau_);
+  return host;
+}
+
+void Centroids::set_centroids(const at::Tensor& centroids) {
+  require<InputError>(centroids.sizes() == centroids_.sizes(), "centroids are ", centroids.sizes(), ", but must be ",
+                      centroids_.sizes());
+  centroids_.copy_(centroids);
+  sums_.copy_(centroids * (pattern_.initial_count > 0.0 ? pattern_.initial_count : 1.0));
+}
+
+void Centroids::collect(const StepTotals& totals, bool training) {
+  (training ? pending_ : evaluation_).add(totals);
+}
+
+Vectors Centroids::sampled(std::int64_t head) const {
+  const auto index = static_cast<std::size_t>(head);
+  return index < pending_.sample.size() ? pending_.sample[index].vectors() : Vectors();
+}
+
+void Centroids::apply_mean(const HostCentroids& host, const ClusterTotals& moved, std::int64_t head) const {
+  const double decay = pattern_.decay;
+  const auto stays = [&](std::int64_t c) {
+    return moved.moving[static_cast<std::size_t>(c)] == 0 && !pattern_.decay_empty;
+  };
+  double total = 0.0;
+  for (std::int64_t c = 0; c < pattern_.clusters; ++c) {
+    const auto n = static_cast<double>(moved.moving[static_cast<std::size_t>(c)]);
+    float& count = host.count(head, c);
+    if (!stays(c)) count = static_cast<float>(decay * count + (1.0 - decay) * n);
+    total += count;
+  }
+  const double smoothing = static_cast<double>(pattern_.clusters) * pattern_.laplace;
+  for (std::int64_t c = 0; c < pattern_.clusters; ++c) {
+    if (stays(c)) continue;
+    const double smoothed = (host.count(head, c) + pattern_.laplace) / (total + smoothing) * total;
+    float* sum = host.sum(head, c);
+    float* centroid = host.centroid(head, c);
+    const double* moving_sum = moved.moving_sum.data() + c * dim_;
+    for (std::int64_t d = 0; d < dim_; ++d) {
+      sum[d] = static_cast<float>(decay * sum[d] + (1.0 - decay) * moving_sum[d]);
+      if (smoothed > 0.0) centroid[d] = static_cast<float>(sum[d] / smoothed);
+    }
+  }
+}
+
+void Centroids::apply_sum(const HostCentroids& host, std::int64_t head) const {
+  const auto index = static_cast<std::size_t>(head);
+  const ClusterTotals& queries = pending_.totals[0][index];
+  // Shared queries and keys count as both.
+  const ClusterTotals& keys = pending_.totals[1].empty() ? queries : pending_.totals[1][index];
+  float* centroids = host.centroid(head, 0);
+  for (std::int64_t place = 0; place < pattern_.clusters * dim_; ++place) {
+    const auto at = static_cast<std::size_t>(place);
+    const double moved = (queries.moving_sum[at] + keys.moving_sum[at]) / 2.0;
+    centroids[place] = static_cast<float>(pattern_.decay * centroids[place] + (1.0 - pattern_.decay) * moved);
+  }
+}
+
+void Centroids::move_head(const HostCentroids& host, std::int64_t head) const {
+  if (pattern_.update_from == UpdateFrom::none) return;
+  const auto index = static_cast<std::size_t>(head);
+  if (pattern_.update == CentroidUpdate::sum) {
+    apply_sum(host, head);
+  } else if (pattern_.separate_update == SeparateUpdate::sequential && !pending_.totals[1].empty()) {
+    apply_mean(host, pending_.totals[0][index], head);
+    apply_mean(host, pending_.totals[1][index], head);
+  } else {
+    apply_mean(host, pending_.pooled(head), head);
+  }
+}
+
+void Centroids::start_from_kmeans(const HostCentroids& host, std::int64_t head) const {
+  const Vectors vectors = sampled(head);
+  if (vectors.empty()) return;
+  const Vectors means = kmeans(vectors, pattern_.clusters, pattern_.kmeans_iterations,
+                               RandomStream(key_, "kmeans", {static_cast<std::uint64_t>(head)}));
+  for (std::int64_t c = 0; c < pattern_.clusters; ++c) {
+    const auto& mean = means[static_cast<std::size_t>(c)];
+    std::copy(mean.begin(), mean.end(), host.centroid(head, c));
+    // As if it had been the mean of one token for long.
+    std::copy(mean.begin(), mean.end(), host.sum(head, c));
+    host.count(head, c) = 1.0F;
+  }
+}
+
+double Centroids::start_tau(const HostCentroids& host, const ClusterTotals& totals, std::int64_t head) const {
+  const Vectors vectors = sampled(head);
+  if (vectors.empty()) return 0.0;
+  const double share = 1.0 - 1.0 / static_cast<double>(pattern_.clusters);
+  double drift = 0.0;
+  for (std::int64_t c = 0; c < pattern_.clusters; ++c) {
+    float& tau = host.threshold(head, c);
+    // Against the centroids as they are now: those of the next step's scores.
+    const float started = score_quantile(host.centroid(head, c), vectors, share);
+    drift += std::abs(started - tau) / std::max(kSmallestDeviation, deviation(totals, c));
+    tau = started;
+  }
+  return drift / static_cast<double>(pattern_.clusters);
+}
+
+double Centroids::follow_tau(const HostCentroids& host, const ClusterTotals& totals, std::int64_t head) const {
+  const double target = 1.0 / static_cast<double>(pattern_.clusters);
+  double drift = 0.0;
+  for (std::int64_t c = 0; c < pattern_.clusters; ++c) {
+    const auto passing = static_cast<double>(totals.passing[static_cast<std::size_t>(c)]);
+    const double change = pattern_.balance_rate * (passing / static_cast<double>(totals.tokens) - target);
+    float& tau = host.threshold(head, c);
+    tau = static_cast<float>(tau + change * deviation(totals, c));
+    drift += std::abs(change);
+  }
+  return drift / static_cast<double>(pattern_.clusters);
+}
+
+// Dead centroids get the places of the sampled tokens that the others serve worst, as if just drawn there.
+std::int64_t Centroids::revive_dead(const HostCentroids& host, const ClusterTotals& totals, std::int64_t head) {
+  Vectors vectors;
+  std::size_t next = 0;
+  for (std::int64_t c = 0; c < pattern_.clusters; ++c) {
+    at::Tensor waited = empty_updates_[head][c];
+    const bool dead = is_dead(totals.members[static_cast<std::size_t>(c)], totals.tokens, pattern_);
+    waited.fill_(dead ? waited.item<std::int64_t>() + 1 : 0);
+    if (waited.item<std::int64_t>() < pattern_.dead_patience) continue;
+    if (vectors.empty()) vectors = worst_served_first(host.view(head), sampled(head));
+    if (next >= vectors.size()) continue;
+    const auto& vector = vectors[next++];
+    std::copy(vector.begin(), vector.end(), host.centroid(head, c));
+    std::copy(vector.begin(), vector.end(), host.sum(head, c));
+    host.count(head, c) = 1.0F;
+    if (pattern_.balance == RoutingBalance::threshold) {
+      host.threshold(head, c) =
+          score_quantile(vector.data(), vectors, 1.0 - 1.0 / static_cast<double>(pattern_.clusters));
+    }
+    waited.fill_(0);
+  }
+  return static_cast<std::int64_t>(next);
+}
+
+RoutingStatistics Centroids::update() {
+  const at::NoGradGuard no_gradient;
+  const StepTotals totals = pending_;
+  if (totals.empty() || totals.pooled(0).tokens == 0) {
+    pending_ = {};
+    return {};
+  }
+  for (std::int64_t head = 0; head < heads_; ++head) {
+    require<InputError>(std::isfinite(totals.pooled(head).squared_distance), "centroids: head ", head,
+                        " saw tokens that are not finite; set_pending({}) forgets them");
+  }
+  const bool first = updates() == 0;
+  const HostCentroids state = host();
+  RoutingStatistics statistics = statistics_of(totals, pattern_, dim_);
+  double drift = 0.0;
+  for (std::int64_t head = 0; head < heads_; ++head) {
+    const ClusterTotals all = totals.pooled(head);
+    if (first && pattern_.init == CentroidInit::first_batch_kmeans) {
+      start_from_kmeans(state, head);
+    } else {
+      move_head(state, head);
+    }
+    if (pattern_.balance == RoutingBalance::threshold) {
+      drift += first ? start_tau(state, all, head) : follow_tau(state, all, head);
+    }
+    if (pattern_.revive) statistics.revived += revive_dead(state, all, head);
+  }
+  statistics.tau_drift = drift / static_cast<double>(heads_);
+  const std::vector<std::pair<at::Tensor, at::Tensor>> moved{
+      {centroids_, state.centroids}, {counts_, state.counts}, {sums_, state.sums}, {tau_, state.tau}};
+  for (const auto& [buffer, host_copy] : moved) {
+    if (!buffer.is_same(host_copy)) buffer.copy_(host_copy);
+  }
+  updates_ += 1;
+  pending_ = {};
+  return statistics;
+}
+
+RoutingStatistics Centroids::take_evaluation_statistics() {
+  return statistics_of(std::exchange(evaluation_, {}), pattern_, dim_);
+}
+
+}  // namespace routing

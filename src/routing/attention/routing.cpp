@@ -1,0 +1,173 @@
+#include "routing/attention/routing.h"
+
+#include "routing/attention/plan_builder.h"
+#include "routing/core/error.h"
+#include "routing/core/parallel.h"
+
+#include <span>
+#include <vector>
+
+namespace routing {
+namespace {
+
+// All units of one side: what they chose, and the samples their heads need.
+struct SideSelection {
+  std::vector<UnitSelection> units;  // [batch * heads]
+  at::Tensor choice;                 // int32 [batch, heads, tokens]
+};
+
+at::Tensor cpu_floats(const at::Tensor& vectors) {
+  return vectors.detach().to(at::kCPU, at::kFloat).contiguous();
+}
+
+std::span<const float> unit_vectors(const at::Tensor& vectors, std::int64_t unit) {
+  const std::int64_t size = vectors.size(2) * vectors.size(3);
+  return {vectors.data_ptr<float>() + unit * size, static_cast<std::size_t>(size)};
+}
+
+SideSelection select_side(const at::Tensor& vectors, const std::vector<std::vector<std::int32_t>>& valid,
+                          const HostCentroids& centroids, const RoutingPattern& config) {
+  const std::int64_t heads = vectors.size(1);
+  const std::int64_t tokens = vectors.size(2);
+  SideSelection side;
+  side.units.resize(static_cast<std::size_t>(vectors.size(0) * heads));
+  side.choice = at::empty({vectors.size(0), heads, tokens}, at::kInt);
+  parallel_for(0, vectors.size(0) * heads, 1, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t unit = first; unit < last; ++unit) {
+      UnitSelection& selection = side.units[static_cast<std::size_t>(unit)];
+      selection = select_members(unit_vectors(vectors, unit), valid[static_cast<std::size_t>(unit / heads)],
+                                 centroids.view(unit % heads), config);
+      std::copy(selection.argmax.begin(), selection.argmax.end(), side.choice.data_ptr<std::int32_t>() + unit * tokens);
+    }
+  });
+  return side;
+}
+
+// Sums of one side over the sequences of the batch, head by head, in the order of the batch.
+std::vector<ClusterTotals> totals_of(const SideSelection& side, std::int64_t heads) {
+  std::vector<ClusterTotals> totals(static_cast<std::size_t>(heads));
+  for (std::size_t unit = 0; unit < side.units.size(); ++unit) {
+    totals[unit % static_cast<std::size_t>(heads)].add(side.units[unit].totals);
+  }
+  return totals;
+}
+
+struct SampledSide {
+  at::Tensor vectors;
+  const std::vector<std::vector<std::int32_t>>* valid;
+};
+
+// Offers every real token to the sample of its head; priorities name the sequence, the side and the position.
+std::vector<TokenSample> sample_tokens(const std::vector<SampledSide>& sides, const at::Tensor& sample_ids,
+                                       const Centroids& centroids) {
+  const std::int64_t heads = sides[0].vectors.size(1);
+  const auto dim = static_cast<std::size_t>(sides[0].vectors.size(3));
+  std::vector<TokenSample> samples(static_cast<std::size_t>(heads), TokenSample(centroids.sample_size(), dim));
+  if (centroids.sample_size() == 0) return samples;
+  const std::uint64_t key = centroids.sample_key();
+  parallel_for(0, heads, 1, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t head = first; head < last; ++head) {
+      for (std::size_t side = 0; side < sides.size(); ++side) {
+        for (std::int64_t b = 0; b < sides[side].vectors.size(0); ++b) {
+          const std::int64_t id = sample_ids.defined() ? sample_ids[b].item<std::int64_t>() : b;
+          const auto vectors = unit_vectors(sides[side].vectors, b * heads + head);
+          for (const std::int32_t position : (*sides[side].valid)[static_cast<std::size_t>(b)]) {
+            const std::uint64_t priority =
+                stream_key(key, "", {static_cast<std::uint64_t>(id), side, static_cast<std::uint64_t>(position)});
+            samples[static_cast<std::size_t>(head)].offer(
+                priority, vectors.subspan(static_cast<std::size_t>(position) * dim, dim));
+          }
+        }
+      }
+    }
+  });
+  return samples;
+}
+
+void check_vectors(const char* name, const at::Tensor& vectors, const std::vector<std::int64_t>& expected) {
+  require<InputError>(vectors.defined(), "routing: the plan depends on the ", name, ", but none were given");
+  require<InputError>(vectors.sizes() == at::IntArrayRef(expected), "routing: ", name, " are ", vectors.sizes(),
+                      ", but must be ", at::IntArrayRef(expected));
+}
+
+// Weighted mean of squared distances to the chosen centroids over real tokens.
+at::Tensor commitment(const at::Tensor& vectors, const at::Tensor& choice, const at::Tensor& centroids) {
+  const at::Tensor real = (choice >= 0).to(vectors.device());
+  const at::Tensor index = choice.to(vectors.device(), at::kLong).clamp_min(0);
+  const std::int64_t heads = vectors.size(1);
+  const at::Tensor first = at::arange(heads, index.options()).view({1, heads, 1}) * centroids.size(1);
+  const at::Tensor chosen = centroids.to(vectors.options()).flatten(0, 1).index_select(0, (index + first).flatten());
+  const at::Tensor squares = (vectors - chosen.view(vectors.sizes())).square().sum(3);
+  const at::Tensor count = real.sum().clamp_min(1) * vectors.size(3);
+  return at::where(real, squares, at::zeros_like(squares)).sum() / count;
+}
+
+}  // namespace
+
+RoutingGroups::RoutingGroups(const HeadGroupConfig& group, const RoutingPattern& config, const PatternContext& context)
+    : config_(config) {
+  rules_.causal = context.kind == AttentionKind::causal_self;
+  rules_.self = group.self;
+  if (context.kind != AttentionKind::cross && config.selection != RoutingSelection::balanced) {
+    rules_.lookback = config.window;
+    rules_.lookahead = rules_.causal ? 0 : config.lookahead.value_or(config.window - 1);
+  }
+  const std::uint64_t key = context.place.key("routing", {static_cast<std::uint64_t>(context.first_head)});
+  centroids_ =
+      register_module("centroids", std::make_shared<Centroids>(config, group.heads, context.dim, key, context.options));
+}
+
+PatternPlan RoutingGroups::plan(const PlanRequest& request) {
+  const TokenLayout& layout = request.layout;
+  const bool separate = request.keys.defined();
+  const std::int64_t dim = centroids_->centroids().size(2);
+  check_vectors("queries", request.queries, {layout.batch, layout.heads, layout.num_queries, dim});
+  if (separate) check_vectors("keys", request.keys, {layout.batch, layout.heads, layout.num_keys, dim});
+  const at::Tensor queries = cpu_floats(request.queries);
+  const at::Tensor keys = separate ? cpu_floats(request.keys) : at::Tensor();
+  const HostCentroids host = centroids_->host();
+  const SideSelection query_side = select_side(queries, layout.valid_queries, host, config_);
+  SideSelection key_side;
+  if (separate) key_side = select_side(keys, layout.valid_keys, host, config_);
+
+  StepTotals step;
+  step.totals[0] = totals_of(query_side, layout.heads);
+  if (separate) step.totals[1] = totals_of(key_side, layout.heads);
+  if (request.training) {
+    std::vector<SampledSide> sides{{queries, &layout.valid_queries}};
+    if (separate) sides.push_back({keys, &layout.valid_keys});
+    step.sample = sample_tokens(sides, request.sample_ids, *centroids_);
+  }
+  centroids_->collect(step, request.training);
+
+  PlanBuilder builder(layout, rules_, separate ? PlanBuilder::Lists::two : PlanBuilder::Lists::one);
+  for (std::size_t unit = 0; unit < query_side.units.size(); ++unit) {
+    for (std::size_t c = 0; c < query_side.units[unit].members.size(); ++c) {
+      const ListRange members = builder.add_queries(query_side.units[unit].members[c]);
+      builder.add_group(members, separate ? builder.add_keys(key_side.units[unit].members[c]) : members);
+    }
+    builder.end_unit();
+  }
+  return {.plan = builder.build(), .query_choice = query_side.choice, .key_choice = key_side.choice};
+}
+
+at::Tensor RoutingGroups::auxiliary_loss(const at::Tensor& queries, const at::Tensor& keys,
+                                         const PatternPlan& plan) const {
+  if (config_.commitment == 0.0) return {};
+  at::Tensor loss = commitment(queries, plan.query_choice, centroids_->centroids());
+  if (keys.defined()) {
+    loss = loss + commitment(keys, plan.key_choice, centroids_->centroids());
+  } else if (config_.commitment_twice_if_shared) {
+    loss = loss * 2.0;
+  }
+  return loss * config_.commitment;
+}
+
+const char* validity_label(const RoutingPattern& pattern, AttentionKind kind) {
+  // In an encoder there is no future. In cross-attention the queries are a decoder's and compete with later ones.
+  const bool reads_future =
+      pattern.selection == RoutingSelection::balanced && kind != AttentionKind::bidirectional_self;
+  return reads_future ? "selection reads the future" : "causal";
+}
+
+}  // namespace routing

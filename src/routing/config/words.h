@@ -1,0 +1,29 @@
+// Enumerations as words: one list of values gives parsing, and errors that name the nearest word.
+#pragma once
+
+#include "routing/core/error.h"
+#include "routing/core/nearest_name.h"
+
+#include <array>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace routing {
+
+// The value whose to_string() is the word; a ConfigError names what was asked for, what there is and the nearest.
+template <class Enum, std::size_t N>
+Enum parse_word(std::string_view word, std::string_view what, const std::array<Enum, N>& values) {
+  std::vector<std::string> names;
+  for (const Enum value : values) {
+    if (to_string(value) == word) return value;
+    names.emplace_back(to_string(value));
+  }
+  std::string known;
+  for (const std::string& name : names) known += (known.empty() ? "" : ", ") + name;
+  const std::string nearest = nearest_name(word, names);
+  throw ConfigError(std::string(what) + ": '" + std::string(word) + "' is not known; choose one of " + known +
+                    (nearest.empty() ? "" : " (did you mean " + nearest + "?)"));
+}
+
+}  // namespace routing
