@@ -41,6 +41,7 @@ constexpr std::int64_t kQuestions = kTokens - 2 * kPairs;
 constexpr std::int64_t kBatch = 32;
 constexpr std::int64_t kWidth = 64;
 constexpr std::int64_t kWindow = 20;
+constexpr std::int64_t kHeads = 2;  // local heads of a layer, and as many others
 double learning_rate = 2e-3;
 constexpr std::int64_t kClusters = kTokens / kWindow;
 
@@ -84,10 +85,10 @@ Batch make_batch(std::uint64_t seed, std::uint64_t number) {
 }
 
 HeadGroupConfig long_range_heads(const std::string& kind) {
-  if (kind == "full") return {.pattern = FullPattern{}, .heads = 1};
-  if (kind == "local") return {.pattern = LocalPattern{.window = kWindow}, .heads = 1};
+  if (kind == "full") return {.pattern = FullPattern{}, .heads = kHeads};
+  if (kind == "local") return {.pattern = LocalPattern{.window = kWindow}, .heads = kHeads};
   RoutingSettings settings =
-      routing_preset(RoutingPreset::ours, {.heads = 1, .clusters = kClusters, .window = kWindow});
+      routing_preset(RoutingPreset::ours, {.heads = kHeads, .clusters = kClusters, .window = kWindow});
   set_routing_key(settings, "routing.selection", kind);
   return settings.group;
 }
@@ -101,18 +102,20 @@ class RecallModel : public torch::nn::Module {
       fill_normal(tensor, 0.0, deviation, RandomStream(seed, name));
       return register_parameter(name, tensor);
     };
-    embedding_ = weight("embedding", kVocabulary, kWidth, 1.0);
+    embedding_ = weight("embedding", kVocabulary, kWidth, 0.1);
     output_ = weight("output", kVocabulary, kWidth, 0.02);
     for (std::int64_t layer = 0; layer < 2; ++layer) {
       const AttentionConfig config{.width = kWidth,
                                    .head_groups = {{.pattern = LocalPattern{.window = kWindow},
-                                                    .heads = 1,
+                                                    .heads = kHeads,
                                                     .relative = RelativePosition::true_offset,
                                                     .max_relative = kWindow},
                                                    long_range_heads(kind)}};
       const std::string name = std::to_string(layer);
       attention.push_back(register_module(
           "attention" + name, MultiHeadAttention(config, LayerPlace{.seed = seed, .layer = layer}, floats)));
+      // From the authors' cautious variance of 0.2 to the usual 1.
+      for (at::Tensor& parameter : attention.back()->parameters()) parameter.data().mul_(std::sqrt(5.0));
       wide_.push_back(weight("wide" + name, 4 * kWidth, kWidth, 1.0 / std::sqrt(kWidth)));
       narrow_.push_back(weight("narrow" + name, kWidth, 4 * kWidth, 0.5 / std::sqrt(4.0 * kWidth)));
     }
