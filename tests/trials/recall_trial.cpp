@@ -31,9 +31,9 @@ namespace {
 using namespace routing;
 
 constexpr std::int64_t kPairs = 8;
-constexpr std::int64_t kKeys = 16;
-constexpr std::int64_t kValues = 16;
-constexpr std::int64_t kFillers = 16;
+constexpr std::int64_t kKeys = 8;
+constexpr std::int64_t kValues = 8;
+constexpr std::int64_t kFillers = 4;
 constexpr std::int64_t kVocabulary = kKeys + kValues + kFillers;
 constexpr std::int64_t kTokens = 160;
 constexpr std::int64_t kStatements = 60;  // the pairs stand somewhere in the first 60 tokens
@@ -41,7 +41,7 @@ constexpr std::int64_t kQuestions = kTokens - 2 * kPairs;
 constexpr std::int64_t kBatch = 32;
 constexpr std::int64_t kWidth = 64;
 constexpr std::int64_t kWindow = 20;
-constexpr std::int64_t kHeads = 2;  // local heads of a layer, and as many others
+constexpr std::int64_t kHeads = 1;  // local heads of a layer, and as many others
 double learning_rate = 2e-3;
 constexpr std::int64_t kClusters = kTokens / kWindow;
 
@@ -102,7 +102,7 @@ class RecallModel : public torch::nn::Module {
       fill_normal(tensor, 0.0, deviation, RandomStream(seed, name));
       return register_parameter(name, tensor);
     };
-    embedding_ = weight("embedding", kVocabulary, kWidth, 0.1);
+    embedding_ = weight("embedding", kVocabulary, kWidth, 1.0);
     output_ = weight("output", kVocabulary, kWidth, 0.02);
     for (std::int64_t layer = 0; layer < 2; ++layer) {
       const AttentionConfig config{.width = kWidth,
@@ -210,7 +210,7 @@ std::vector<std::string> split(const std::string& list) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::int64_t steps = 1600;
+  std::int64_t steps = 2400;
   std::string seeds = "1,2,3";
   std::string heads = "threshold,nearest,balanced,full,local";
   for (int index = 1; index < argc; index += 2) {

@@ -27,13 +27,13 @@ struct AttentionState {
   at::Tensor memory = {};        // [batch, keys, width]: what cross-attention reads; undefined for self-attention
   at::Tensor valid = {};         // bool [batch, tokens], true for real tokens; undefined means all
   at::Tensor memory_valid = {};  // bool [batch, keys], for cross-attention
-  at::Tensor sample_ids =
-      {};  // int64 [batch]: identities of the sequences, for dropout and samples of tokens; undefined means 0, 1, 2 …
+  // int64 [batch]: identities of the sequences, for dropout and samples of tokens; undefined means 0, 1, 2 ….
+  at::Tensor sample_ids = {};
   std::uint64_t step = 0;               // counts training forwards: names the draws of dropout and random patterns
   std::vector<PatternPlan> plans = {};  // one a head group: what the last forward used
   bool reuse_plans = false;             // attend over `plans` instead of making new ones (activation checkpointing)
-  at::Tensor auxiliary_loss =
-      {};  // set by a training forward: what the layer's patterns add to the loss; may be undefined
+  // Set by a training forward: what the layer's patterns add to the loss; may be undefined.
+  at::Tensor auxiliary_loss = {};
 };
 
 class MultiHeadAttentionImpl : public torch::nn::Module {

@@ -35,8 +35,8 @@ struct LayerPlace {
 // One call's question to a pattern.
 struct PlanRequest {
   TokenLayout layout = {};
-  at::Tensor queries =
-      {};  // [batch, heads, queries, dim], after any normalisation; only content-based patterns look at them
+  // [batch, heads, queries, dim], after any normalisation; only content-based patterns look at them.
+  at::Tensor queries = {};
   at::Tensor keys = {};  // [batch, heads, keys, dim]; undefined where keys are the queries
   bool training = false;
   std::uint64_t step = 0;      // counts training forwards; patterns that draw anew do so for each step
