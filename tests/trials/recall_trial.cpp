@@ -22,6 +22,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <numbers>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -168,8 +169,11 @@ void train(const std::string& kind, std::uint64_t seed, std::int64_t steps) {
   double loss_sum = 0.0;
   std::int64_t loss_steps = 0;
   for (std::int64_t step = 1; step <= steps; ++step) {
+    // A hundred steps of warm-up, then half a cosine down to zero.
     const double warm_up = std::min(1.0, static_cast<double>(step) / 100.0);
-    static_cast<torch::optim::AdamOptions&>(adam.param_groups()[0].options()).lr(learning_rate * warm_up);
+    const double share = static_cast<double>(step) / static_cast<double>(steps);
+    const double rate = learning_rate * warm_up * (1.0 + std::cos(std::numbers::pi * share)) / 2.0;
+    static_cast<torch::optim::AdamOptions&>(adam.param_groups()[0].options()).lr(rate);
     const Batch batch = make_batch(seed, static_cast<std::uint64_t>(step));
     const RecallModel::Result result = model.run(batch, static_cast<std::uint64_t>(step));
     at::Tensor loss = at::cross_entropy_loss(result.logits.flatten(0, 1), batch.answers.flatten());
@@ -210,7 +214,7 @@ std::vector<std::string> split(const std::string& list) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::int64_t steps = 2400;
+  std::int64_t steps = 2000;
   std::string seeds = "1,2,3";
   std::string heads = "threshold,nearest,balanced,full,local";
   for (int index = 1; index < argc; index += 2) {

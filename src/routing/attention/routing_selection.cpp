@@ -192,8 +192,8 @@ void ClusterTotals::add(const ClusterTotals& other) {
 
 UnitSelection select_members(std::span<const float> vectors, std::span<const std::int32_t> valid,
                              const CentroidView& view, const RoutingPattern& pattern) {
-  const std::size_t dim = static_cast<std::size_t>(view.dim);
-  const std::size_t clusters = static_cast<std::size_t>(view.clusters);
+  const auto dim = static_cast<std::size_t>(view.dim);
+  const auto clusters = static_cast<std::size_t>(view.clusters);
   std::vector<float> columns(dim * clusters);
   for (std::size_t c = 0; c < clusters; ++c) {
     for (std::size_t d = 0; d < dim; ++d) columns[d * clusters + c] = view.centroids[c * dim + d];

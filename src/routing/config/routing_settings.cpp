@@ -7,6 +7,9 @@
 #include <charconv>
 #include <cmath>
 #include <functional>
+#include <locale>
+#include <sstream>
+#include <type_traits>
 
 namespace routing {
 namespace {
@@ -25,11 +28,14 @@ std::string text_of(double value) {
   return {buffer.data(), result.ptr};
 }
 
+// All of the text as a number, in the notation of C whatever the locale.
 template <class Number>
 Number number_of(const std::string& key, const std::string& text) {
   Number value{};
-  const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
-  require<ConfigError>(result.ec == std::errc() && result.ptr == text.data() + text.size(), key, ": '", text,
+  std::istringstream stream(text);
+  stream.imbue(std::locale::classic());
+  stream >> std::noskipws >> value;
+  require<ConfigError>(!stream.fail() && stream.peek() == std::istringstream::traits_type::eof(), key, ": '", text,
                        std::is_integral_v<Number> ? "' is not a whole number" : "' is not a number");
   return value;
 }
