@@ -22,7 +22,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <numbers>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -34,7 +33,7 @@ using namespace routing;
 constexpr std::int64_t kPairs = 8;
 constexpr std::int64_t kKeys = 8;
 constexpr std::int64_t kValues = 8;
-constexpr std::int64_t kFillers = 4;
+constexpr std::int64_t kFillers = 2;
 constexpr std::int64_t kVocabulary = kKeys + kValues + kFillers;
 constexpr std::int64_t kTokens = 160;
 constexpr std::int64_t kStatements = 60;  // the pairs stand somewhere in the first 60 tokens
@@ -42,7 +41,8 @@ constexpr std::int64_t kQuestions = kTokens - 2 * kPairs;
 constexpr std::int64_t kBatch = 32;
 constexpr std::int64_t kWidth = 64;
 constexpr std::int64_t kWindow = 20;
-constexpr std::int64_t kHeads = 1;  // local heads of a layer, and as many others
+constexpr std::int64_t kHeads = 2;  // local heads of a layer, and as many others
+constexpr std::int64_t kHeadDim = 32;
 double learning_rate = 2e-3;
 constexpr std::int64_t kClusters = kTokens / kWindow;
 
@@ -107,6 +107,7 @@ class RecallModel : public torch::nn::Module {
     output_ = weight("output", kVocabulary, kWidth, 0.02);
     for (std::int64_t layer = 0; layer < 2; ++layer) {
       const AttentionConfig config{.width = kWidth,
+                                   .head_dim = kHeadDim,
                                    .head_groups = {{.pattern = LocalPattern{.window = kWindow},
                                                     .heads = kHeads,
                                                     .relative = RelativePosition::true_offset,
@@ -169,10 +170,10 @@ void train(const std::string& kind, std::uint64_t seed, std::int64_t steps) {
   double loss_sum = 0.0;
   std::int64_t loss_steps = 0;
   for (std::int64_t step = 1; step <= steps; ++step) {
-    // A hundred steps of warm-up, then half a cosine down to zero.
-    const double warm_up = std::min(1.0, static_cast<double>(step) / 100.0);
-    const double share = static_cast<double>(step) / static_cast<double>(steps);
-    const double rate = learning_rate * warm_up * (1.0 + std::cos(std::numbers::pi * share)) / 2.0;
+    // A hundred steps of warm-up; down to zero over the last third.
+    const double warm_up = static_cast<double>(step) / 100.0;
+    const double left = 3.0 * static_cast<double>(steps - step) / static_cast<double>(steps);
+    const double rate = learning_rate * std::min({1.0, warm_up, left});
     static_cast<torch::optim::AdamOptions&>(adam.param_groups()[0].options()).lr(rate);
     const Batch batch = make_batch(seed, static_cast<std::uint64_t>(step));
     const RecallModel::Result result = model.run(batch, static_cast<std::uint64_t>(step));
@@ -187,7 +188,7 @@ void train(const std::string& kind, std::uint64_t seed, std::int64_t steps) {
     for (MultiHeadAttention& layer : model.attention) {
       for (RoutingStatistics& group : layer->update_centroids()) statistics.push_back(std::move(group));
     }
-    if (step % 200 != 0 && step != steps) continue;
+    if (step % 100 != 0 && step != steps) continue;
     std::printf("%-9s seed %llu step %5lld loss %.3f right %.3f", kind.c_str(), static_cast<unsigned long long>(seed),
                 static_cast<long long>(step), loss_sum / static_cast<double>(loss_steps), accuracy(model, seed, 8));
     for (const RoutingStatistics& group : statistics) {
@@ -214,7 +215,7 @@ std::vector<std::string> split(const std::string& list) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::int64_t steps = 2000;
+  std::int64_t steps = 800;
   std::string seeds = "1,2,3";
   std::string heads = "threshold,nearest,balanced,full,local";
   for (int index = 1; index < argc; index += 2) {
