@@ -215,7 +215,7 @@ std::vector<std::string> split(const std::string& list) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::int64_t steps = 800;
+  std::int64_t steps = 500;
   std::string seeds = "1,2,3";
   std::string heads = "threshold,nearest,balanced,full,local";
   for (int index = 1; index < argc; index += 2) {
