@@ -397,7 +397,8 @@ TEST(RoutingPattern, EveryRefusalNamesTheLayerTheGroupAndTheValue) {
   expect_part(refusal_after([](P& p) { p.dead_patience = 0; }), "dead_patience is 0");
   expect_part(refusal_after([](P& p) { p.decay = 1.0; }), "decay is 1, but it must be at least 0 and below 1");
   expect_part(refusal_after([](P& p) { p.decay = -0.1; }), "decay is -0.1");
-  expect_part(refusal_after([](P& p) { p.laplace = -1e-5; }), "laplace is -1e-05, but it must be a finite number not below 0");
+  expect_part(refusal_after([](P& p) { p.laplace = -1e-5; }),
+              "laplace is -1e-05, but it must be a finite number not below 0");
   expect_part(refusal_after([](P& p) { p.initial_count = -1.0; }), "initial_count is -1");
   expect_part(refusal_after([](P& p) { p.balance_rate = -0.5; }), "balance_rate is -0.5");
   expect_part(refusal_after([](P& p) { p.commitment = -1e-4; }), "commitment is -0.0001");
