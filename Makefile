@@ -28,9 +28,9 @@ quickstart: build ## build, then draw the attention patterns of the paper's Figu
 	$(BUILD)/routing doctor
 	$(BUILD)/routing analyze patterns --n 64 --out patterns.png --out patterns.svg
 
-recall: configure ## train small models on a recall task, routed heads beside others (docs/routing.md); an hour or two
+recall: configure ## train small models on a recall task, routed heads beside others (docs/routing.md); about an hour
 	cmake --build $(BUILD) --target recall_trial -j $(JOBS)
-	$(BUILD)/tests/recall_trial
+	$(BUILD)/tests/recall_trial --threads 1
 
 format: setup ## rewrite the C++ sources with clang-format
 	git ls-files -co --exclude-standard '*.cpp' '*.h' | xargs clang-format -i

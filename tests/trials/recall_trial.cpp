@@ -1,6 +1,7 @@
 // Can routed heads recall? Trains a two-layer model on key-value recall and prints the share of answers right.
 //
 //   recall_trial [--steps N] [--seeds a,b,c] [--heads threshold,nearest,balanced,full,local] [--threads N]
+//                [--rate R]
 //
 // A sequence states eight pairs (key, value) amid filler, then, behind more filler, asks for each key once more; the
 // model must give the value. Answers lie 85 to 157 tokens behind their question and windows hold 20 tokens, so local
