@@ -1,0 +1,144 @@
+// Everything that makes a run, as plain data: model, attention, data, training and evaluation. TOML files, presets,
+// environment variables and --set write into this one structure; a run directory keeps it as config.toml.
+#pragma once
+
+#include "routing/config/attention.h"
+#include "routing/config/routing_settings.h"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace routing {
+
+enum class NormPlacement {
+  post,  // x = LN(x + f(x)), as in the paper
+  pre,   // x = x + f(LN(x)), and one LN after the last layer
+};
+enum class FeedforwardKind {
+  relu,   // W2 relu(W1 x + b1) + b2
+  geglu,  // W2 (gelu(Wg x) * (W1 x)), no biases, as the authors' code since November 2020
+};
+
+struct ModelConfig {
+  std::int64_t vocab_size = 256;
+  std::int64_t layers = 4;
+  std::int64_t width = 256;
+  std::int64_t embedding_width = 0;  // 0 means width
+  std::int64_t feedforward_width = 1024;
+  std::int64_t head_dim = 0;  // 0 means width / heads
+  NormPlacement norm = NormPlacement::pre;
+  FeedforwardKind feedforward = FeedforwardKind::relu;
+  bool tied_output = false;             // the output layer's weights are the embedding table
+  bool embedding_projection = false;    // the authors' dense layer after the embedding, even at equal widths
+  double embedding_dropout = 0.0;       // of token embeddings
+  double residual_dropout = 0.0;        // of the input of the stack and of each sub-layer's output
+  double attention_dropout = 0.0;       // of attention probabilities
+  double feedforward_dropout = 0.0;     // of the feed-forward hidden layer
+  double input_dropout = 0.0;           // replaces input tokens by 0; targets stay
+  bool checkpoint_activations = false;  // recompute each layer in the backward pass instead of keeping it
+  friend bool operator==(const ModelConfig&, const ModelConfig&) = default;
+};
+
+// Every layer has `heads` heads. In `layers` of them `content_heads` follow the content pattern and the rest are local;
+// in the other layers all heads are local.
+struct AttentionLayout {
+  std::int64_t heads = 8;
+  std::int64_t content_heads = 4;
+  std::string content = "routing";     // full, strided, random, lsh, routing; "local" where there is no content pattern
+  std::string content_layers = "all";  // "all", "top N", "bottom N" or "FIRST..LAST" counted from 0
+  friend bool operator==(const AttentionLayout&, const AttentionLayout&) = default;
+};
+
+// A head group whose pattern is fixed by the section it stands in: [local], [full], [strided], [random], [lsh].
+struct PatternSections {
+  HeadGroupConfig local{.pattern = LocalPattern{}};
+  HeadGroupConfig full{.pattern = FullPattern{}};
+  HeadGroupConfig strided{.pattern = StridedPattern{}};
+  HeadGroupConfig random{.pattern = RandomPattern{}};
+  HeadGroupConfig lsh{.pattern = LshPattern{}};
+  friend bool operator==(const PatternSections&, const PatternSections&) = default;
+};
+
+struct DataConfig {
+  std::string path;                 // any file, read as bytes
+  std::string split = "90%/5%/5%";  // train/valid/test, in order: shares, byte counts, or "rest" for one of them
+  friend bool operator==(const DataConfig&, const DataConfig&) = default;
+};
+
+enum class OptimizerKind { adam, adamw };
+enum class ScheduleKind { constant, vaswani, cosine, rsqrt };
+enum class DataOrder {
+  crops,       // random windows, drawn anew for every step
+  contiguous,  // batch_size streams through the training split, each going on where its last window ended
+};
+enum class Precision { fp32, bf16, automatic };
+
+struct TrainConfig {
+  std::int64_t steps = 1000;
+  double minutes = 0.0;  // stop after so long; 0 means by steps only
+  std::int64_t batch_size = 4;
+  std::int64_t sequence_length = 2048;
+  std::int64_t accumulation = 1;  // batches summed into one optimiser step
+  std::uint64_t seed = 1;
+  DataOrder order = DataOrder::crops;
+  Precision precision = Precision::automatic;
+  OptimizerKind optimizer = OptimizerKind::adam;
+  double learning_rate = 1e-3;  // the highest the schedule reaches
+  double beta1 = 0.9;
+  double beta2 = 0.98;
+  double epsilon = 1e-9;
+  double weight_decay = 0.0;  // adam: L2 in the gradient; adamw: decoupled
+  ScheduleKind schedule = ScheduleKind::cosine;
+  std::int64_t warmup_steps = 100;
+  std::int64_t decay_steps = 0;         // where cosine ends; 0 means train.steps
+  double final_learning_rate = 0.1;     // of cosine, as a share of learning_rate
+  double clip = 1.0;                    // largest gradient norm; 0 means no clipping
+  std::int64_t log_every = 10;          // steps
+  std::int64_t eval_every = 250;        // steps; 0 means only at the end
+  std::int64_t eval_tokens = 65536;     // of the valid split in periodic evaluations; 0 means all of it
+  std::int64_t checkpoint_every = 250;  // steps; 0 means only at the end
+  std::int64_t keep_checkpoints = 1;    // the newest so many, beside the best
+  friend bool operator==(const TrainConfig&, const TrainConfig&) = default;
+};
+
+struct EvalConfig {
+  std::string split = "valid";
+  std::int64_t stride = 0;  // new tokens a window; 0 means disjoint windows
+  std::int64_t batch_size = 4;
+  friend bool operator==(const EvalConfig&, const EvalConfig&) = default;
+};
+
+struct ExperimentConfig {
+  std::string name = "unnamed";
+  std::string source = "ours";  // where the values come from
+  ModelConfig model = {};
+  AttentionLayout attention = {};
+  PatternSections patterns = {};
+  RoutingSettings routing = {};
+  DataConfig data = {};
+  TrainConfig train = {};
+  EvalConfig eval = {};
+  friend bool operator==(const ExperimentConfig&, const ExperimentConfig&) = default;
+};
+
+std::string_view to_string(NormPlacement norm);
+std::string_view to_string(FeedforwardKind kind);
+std::string_view to_string(OptimizerKind kind);
+std::string_view to_string(ScheduleKind kind);
+std::string_view to_string(DataOrder order);
+std::string_view to_string(Precision precision);
+
+// The head groups of every layer, from `attention`, the sections of patterns and `routing`.
+std::vector<LayerRule> layer_rules(const ExperimentConfig& config);
+// The attention of one layer of the model.
+AttentionConfig attention_of_layer(const ExperimentConfig& config, std::int64_t layer);
+
+// "causal", or "selection reads the future" if any layer's does.
+std::string validity_label(const ExperimentConfig& config);
+
+// Throws a ConfigError that names the key, the two values and the remedy.
+void validate(const ExperimentConfig& config);
+
+}  // namespace routing
