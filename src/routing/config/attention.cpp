@@ -3,7 +3,6 @@
 #include "routing/config/words.h"
 #include "routing/core/error.h"
 
-#include <array>
 #include <cmath>
 #include <utility>
 
@@ -117,15 +116,18 @@ std::string_view to_string(RelativePosition position) {
   return "none";
 }
 
+std::string_view to_string(LocalForm form) {
+  return form == LocalForm::sliding ? "sliding" : "block";
+}
+
 SelfRule parse_self_rule(std::string_view word) {
-  return parse_word(word, "self", std::array{SelfRule::allowed, SelfRule::only_if_alone});
+  return parse_word(word, "self", kSelfRules);
 }
 Merge parse_merge(std::string_view word) {
-  return parse_word(word, "merge", std::array{Merge::mean, Merge::lse});
+  return parse_word(word, "merge", kMerges);
 }
 RelativePosition parse_relative_position(std::string_view word) {
-  return parse_word(word, "relative",
-                    std::array{RelativePosition::none, RelativePosition::true_offset, RelativePosition::rank});
+  return parse_word(word, "relative", kRelativePositions);
 }
 
 std::string pattern_name(const PatternConfig& pattern) {

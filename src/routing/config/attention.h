@@ -4,9 +4,11 @@
 #include "routing/config/attention_rules.h"
 #include "routing/config/routing_pattern.h"
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -27,6 +29,8 @@ enum class LocalForm {
   sliding,  // the last `window` tokens, itself included
   block,    // the authors' code: its own block and the one before (and after, when bidirectional)
 };
+inline constexpr std::array kLocalForms{LocalForm::sliding, LocalForm::block};
+std::string_view to_string(LocalForm form);
 
 // S_i = {j : i - window < j <= i}, or blocks of `window` tokens.
 struct LocalPattern {

@@ -1,6 +1,7 @@
 // The small choices that plans, the attention operation and the configuration share.
 #pragma once
 
+#include <array>
 #include <string_view>
 
 namespace routing {
@@ -23,6 +24,11 @@ enum class RelativePosition {
   true_offset,  // key position minus query position
   rank,         // key rank minus the query's own place in its group's key list
 };
+
+inline constexpr std::array kSelfRules{SelfRule::allowed, SelfRule::only_if_alone};
+inline constexpr std::array kMerges{Merge::mean, Merge::lse};
+inline constexpr std::array kRelativePositions{RelativePosition::none, RelativePosition::true_offset,
+                                               RelativePosition::rank};
 
 std::string_view to_string(SelfRule rule);
 std::string_view to_string(Merge merge);

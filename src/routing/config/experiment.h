@@ -5,6 +5,7 @@
 #include "routing/config/attention.h"
 #include "routing/config/routing_settings.h"
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -41,8 +42,8 @@ struct ModelConfig {
   friend bool operator==(const ModelConfig&, const ModelConfig&) = default;
 };
 
-// Every layer has `heads` heads. In `layers` of them `content_heads` follow the content pattern and the rest are local;
-// in the other layers all heads are local.
+// Every layer has `heads` heads. In the layers of `content_layers`, `content_heads` of them follow the content pattern
+// and the rest are local; in the other layers all heads are local.
 struct AttentionLayout {
   std::int64_t heads = 8;
   std::int64_t content_heads = 4;
@@ -51,13 +52,16 @@ struct AttentionLayout {
   friend bool operator==(const AttentionLayout&, const AttentionLayout&) = default;
 };
 
-// A head group whose pattern is fixed by the section it stands in: [local], [full], [strided], [random], [lsh].
+// A head group whose pattern is fixed by the section it stands in: [local], [full], [strided], [random], [lsh]. How
+// many heads it has comes from `attention`. max_relative = 0 means the window of the pattern, where it has one.
+//
+// Text has no absolute positions (FACTS C4), so local and full heads know offsets by default.
 struct PatternSections {
-  HeadGroupConfig local{.pattern = LocalPattern{}};
-  HeadGroupConfig full{.pattern = FullPattern{}};
+  HeadGroupConfig local{.pattern = LocalPattern{}, .relative = RelativePosition::true_offset};
+  HeadGroupConfig full{.pattern = FullPattern{}, .relative = RelativePosition::true_offset, .max_relative = 256};
   HeadGroupConfig strided{.pattern = StridedPattern{}};
   HeadGroupConfig random{.pattern = RandomPattern{}};
-  HeadGroupConfig lsh{.pattern = LshPattern{}};
+  HeadGroupConfig lsh{.pattern = LshPattern{}, .shared_query_key = true, .self = SelfRule::only_if_alone};
   friend bool operator==(const PatternSections&, const PatternSections&) = default;
 };
 
@@ -116,23 +120,45 @@ struct ExperimentConfig {
   ModelConfig model = {};
   AttentionLayout attention = {};
   PatternSections patterns = {};
-  RoutingSettings routing = {};
+  RoutingSettings routing = routing_preset(RoutingPreset::ours, {.heads = 4, .clusters = 16, .window = 128});
   DataConfig data = {};
   TrainConfig train = {};
   EvalConfig eval = {};
   friend bool operator==(const ExperimentConfig&, const ExperimentConfig&) = default;
 };
 
+inline constexpr std::array kNormPlacements{NormPlacement::post, NormPlacement::pre};
+inline constexpr std::array kFeedforwardKinds{FeedforwardKind::relu, FeedforwardKind::geglu};
+inline constexpr std::array kOptimizerKinds{OptimizerKind::adam, OptimizerKind::adamw};
+inline constexpr std::array kScheduleKinds{ScheduleKind::constant, ScheduleKind::vaswani, ScheduleKind::cosine,
+                                           ScheduleKind::rsqrt};
+inline constexpr std::array kDataOrders{DataOrder::crops, DataOrder::contiguous};
+inline constexpr std::array kPrecisions{Precision::fp32, Precision::bf16, Precision::automatic};
+
 std::string_view to_string(NormPlacement norm);
 std::string_view to_string(FeedforwardKind kind);
 std::string_view to_string(OptimizerKind kind);
 std::string_view to_string(ScheduleKind kind);
 std::string_view to_string(DataOrder order);
-std::string_view to_string(Precision precision);
+std::string_view to_string(Precision precision);  // Precision::automatic is "auto"
 
-// The head groups of every layer, from `attention`, the sections of patterns and `routing`.
+// The inverse of to_string; a ConfigError names the nearest word.
+NormPlacement parse_norm_placement(std::string_view word);
+FeedforwardKind parse_feedforward_kind(std::string_view word);
+OptimizerKind parse_optimizer_kind(std::string_view word);
+ScheduleKind parse_schedule_kind(std::string_view word);
+DataOrder parse_data_order(std::string_view word);
+Precision parse_precision(std::string_view word);
+
+// What attention.content may be: "local", "full", "strided", "random", "lsh", "routing".
+const std::vector<std::string>& content_patterns();
+// What attention.content_layers says: "all", "top 2", "bottom 2", "1..3".
+LayerRange parse_content_layers(std::string_view text);
+
+// The head groups of every layer, from `attention`, the sections of patterns and `routing`: local heads first, then
+// those of content.
 std::vector<LayerRule> layer_rules(const ExperimentConfig& config);
-// The attention of one layer of the model.
+// The attention of one layer of the model, counted from 0 at the bottom.
 AttentionConfig attention_of_layer(const ExperimentConfig& config, std::int64_t layer);
 
 // "causal", or "selection reads the future" if any layer's does.

@@ -4,133 +4,72 @@
 #include "routing/core/error.h"
 
 #include <array>
-#include <charconv>
-#include <cmath>
-#include <functional>
-#include <locale>
-#include <sstream>
-#include <type_traits>
 
 namespace routing {
 namespace {
 
-// One key: how it reads and how it is set.
-struct Key {
-  std::string name;
-  std::function<std::string(const RoutingSettings&)> get;
-  std::function<void(RoutingSettings&, const std::string&)> set;
-};
-
-// Shortest text that gives the same number back.
-std::string text_of(double value) {
-  std::array<char, 64> buffer{};
-  const auto result = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value);
-  return {buffer.data(), result.ptr};
-}
-
-// All of the text as a number, in the notation of C whatever the locale.
-template <class Number>
-Number number_of(const std::string& key, const std::string& text) {
-  Number value{};
-  std::istringstream stream(text);
-  stream.imbue(std::locale::classic());
-  stream >> std::noskipws >> value;
-  require<ConfigError>(!stream.fail() && stream.peek() == std::istringstream::traits_type::eof(), key, ": '", text,
-                       std::is_integral_v<Number> ? "' is not a whole number" : "' is not a number");
-  return value;
-}
-
-bool truth_of(const std::string& key, const std::string& text) {
-  require<ConfigError>(text == "true" || text == "false", key, ": '", text, "' is neither true nor false");
-  return text == "true";
-}
-
-template <class Field>
-Key integer(const std::string& name, Field field) {
-  return {name, [=](const RoutingSettings& s) { return std::to_string(field(const_cast<RoutingSettings&>(s))); },
-          [=](RoutingSettings& s, const std::string& text) { field(s) = number_of<std::int64_t>(name, text); }};
-}
-
-template <class Field>
-Key real(const std::string& name, Field field) {
-  return {name, [=](const RoutingSettings& s) { return text_of(field(const_cast<RoutingSettings&>(s))); },
-          [=](RoutingSettings& s, const std::string& text) { field(s) = number_of<double>(name, text); }};
-}
-
-template <class Field>
-Key truth(const std::string& name, Field field) {
-  return {name, [=](const RoutingSettings& s) { return field(const_cast<RoutingSettings&>(s)) ? "true" : "false"; },
-          [=](RoutingSettings& s, const std::string& text) { field(s) = truth_of(name, text); }};
-}
-
-template <class Field, class Enum, std::size_t N>
-Key word(const std::string& name, Field field, std::array<Enum, N> values) {
-  return {name,
-          [=](const RoutingSettings& s) { return std::string(to_string(field(const_cast<RoutingSettings&>(s)))); },
-          [=](RoutingSettings& s, const std::string& text) { field(s) = parse_word(text, name, values); }};
-}
-
-constexpr const char* kInverseRoot = "1/sqrt(head_dim)";
-
-// clang-format off
-std::vector<Key> make_keys() {
-  using S = RoutingSettings;
-  return {
-      word("routing.selection", [](S& s) -> auto& { return s.routing().selection; },
-           std::array{RoutingSelection::balanced, RoutingSelection::nearest, RoutingSelection::threshold}),
-      integer("routing.clusters", [](S& s) -> auto& { return s.routing().clusters; }),
-      integer("routing.window", [](S& s) -> auto& { return s.routing().window; }),
-      integer("routing.max_memberships", [](S& s) -> auto& { return s.routing().max_memberships; }),
-      truth("routing.shared_query_key", [](S& s) -> auto& { return s.group.shared_query_key; }),
-      truth("routing.scale_before_norm", [](S& s) -> auto& { return s.routing().scale_before_norm; }),
-      {"routing.scale",
-       [](const S& s) { return s.group.scale ? text_of(*s.group.scale) : kInverseRoot; },
-       [](S& s, const std::string& text) {
-         s.group.scale = text == kInverseRoot ? std::nullopt : std::optional(number_of<double>("routing.scale", text));
-       }},
-      word("routing.self", [](S& s) -> auto& { return s.group.self; },
-           std::array{SelfRule::allowed, SelfRule::only_if_alone}),
-      word("routing.merge", [](S& s) -> auto& { return s.group.merge; }, std::array{Merge::mean, Merge::lse}),
-      real("routing.merge_eps", [](S& s) -> auto& { return s.group.merge_eps; }),
-      word("routing.relative", [](S& s) -> auto& { return s.group.relative; },
-           std::array{RelativePosition::none, RelativePosition::true_offset, RelativePosition::rank}),
-      integer("routing.max_relative", [](S& s) -> auto& { return s.group.max_relative; }),
-      word("routing.update", [](S& s) -> auto& { return s.routing().update; },
-           std::array{CentroidUpdate::mean, CentroidUpdate::sum}),
-      real("routing.decay", [](S& s) -> auto& { return s.routing().decay; }),
-      truth("routing.decay_empty", [](S& s) -> auto& { return s.routing().decay_empty; }),
-      real("routing.laplace", [](S& s) -> auto& { return s.routing().laplace; }),
-      real("routing.initial_count", [](S& s) -> auto& { return s.routing().initial_count; }),
-      word("routing.update_from", [](S& s) -> auto& { return s.routing().update_from; },
-           std::array{UpdateFrom::argmax, UpdateFrom::nearest, UpdateFrom::members, UpdateFrom::none}),
-      word("routing.separate_update", [](S& s) -> auto& { return s.routing().separate_update; },
-           std::array{SeparateUpdate::pooled, SeparateUpdate::sequential}),
-      word("routing.init", [](S& s) -> auto& { return s.routing().init; },
-           std::array{CentroidInit::gaussian, CentroidInit::first_batch_kmeans}),
-      integer("routing.kmeans_iterations", [](S& s) -> auto& { return s.routing().kmeans_iterations; }),
-      word("routing.balance", [](S& s) -> auto& { return s.routing().balance; },
-           std::array{RoutingBalance::threshold, RoutingBalance::none}),
-      real("routing.balance_rate", [](S& s) -> auto& { return s.routing().balance_rate; }),
-      real("routing.commitment", [](S& s) -> auto& { return s.routing().commitment; }),
-      truth("routing.commitment_twice_if_shared", [](S& s) -> auto& { return s.routing().commitment_twice_if_shared; }),
-      truth("routing.head_mix", [](S& s) -> auto& { return s.head_mix; }),
-      truth("routing.unused_key_columns", [](S& s) -> auto& { return s.unused_key_columns; }),
-      truth("routing.revive", [](S& s) -> auto& { return s.routing().revive; }),
-      real("routing.dead_share", [](S& s) -> auto& { return s.routing().dead_share; }),
-      integer("routing.dead_patience", [](S& s) -> auto& { return s.routing().dead_patience; }),
+std::vector<ConfigKey<RoutingSettings>> make_keys() {
+  std::vector<ConfigKey<RoutingSettings>> keys;
+  const auto itself = [](auto& settings) -> auto& {
+    return settings;
   };
-}
-// clang-format on
-
-const std::vector<Key>& all_keys() {
-  static const std::vector<Key> keys = make_keys();
+  const auto pattern = [](auto& settings) -> auto& {
+    return settings.routing();
+  };
+  using G = HeadGroupConfig;
+  using P = RoutingPattern;
+  KeySection layer(keys, "routing.", itself);
+  KeySection group(keys, "routing.", &RoutingSettings::group);
+  KeySection routing(keys, "routing.", pattern);
+  routing.add_word("selection", &P::selection,
+                   std::array{RoutingSelection::balanced, RoutingSelection::nearest, RoutingSelection::threshold},
+                   "which tokens are members of a cluster: balanced (reads the future), nearest or threshold");
+  routing.add("clusters", &P::clusters, "number of clusters");
+  routing.add("window", &P::window,
+              "members of a cluster (balanced), or how far a query looks back in the list of its cluster");
+  routing.add("max_memberships", &P::max_memberships, "most clusters a token joins, of threshold");
+  group.add("shared_query_key", &G::shared_query_key, "keys are the queries");
+  routing.add("scale_before_norm", &P::scale_before_norm, "queries times 1/sqrt(head_dim) before the layer norm");
+  group.add("scale", &G::scale, "factor of the logits: a number, or this formula");
+  group.add_word("self", &G::self, kSelfRules, "may a token read itself: allowed or only_if_alone");
+  group.add_word("merge", &G::merge, kMerges,
+                 "several clusters of a token: mean of their results, or lse for one softmax over all their keys");
+  group.add("merge_eps", &G::merge_eps, "mean divides by (count + this)");
+  group.add_word("relative", &G::relative, kRelativePositions,
+                 "relative positions inside a cluster: none, true_offset or rank");
+  group.add("max_relative", &G::max_relative, "offsets are clipped to this; 0 means the window");
+  routing.add_word("update", &P::update, std::array{CentroidUpdate::mean, CentroidUpdate::sum},
+                   "how centroids move: mean or sum");
+  routing.add("decay", &P::decay, "of the moving averages");
+  routing.add("decay_empty", &P::decay_empty, "do the averages of a centroid that no token moves decay too?");
+  routing.add("laplace", &P::laplace, "smoothing of the counts of mean");
+  routing.add("initial_count", &P::initial_count, "counts of mean at the start");
+  routing.add_word("update_from", &P::update_from,
+                   std::array{UpdateFrom::argmax, UpdateFrom::nearest, UpdateFrom::members, UpdateFrom::none},
+                   "which tokens move a centroid: argmax, nearest, members or none");
+  routing.add_word("separate_update", &P::separate_update,
+                   std::array{SeparateUpdate::pooled, SeparateUpdate::sequential},
+                   "separate queries and keys: one pooled update, or sequential ones");
+  routing.add_word("init", &P::init, std::array{CentroidInit::gaussian, CentroidInit::first_batch_kmeans},
+                   "of centroids: gaussian or first_batch_kmeans");
+  routing.add("kmeans_iterations", &P::kmeans_iterations, "rounds of first_batch_kmeans");
+  routing.add_word("balance", &P::balance, std::array{RoutingBalance::threshold, RoutingBalance::none},
+                   "do thresholds keep clusters equal: threshold or none");
+  routing.add("balance_rate", &P::balance_rate, "how fast thresholds follow the shares of tokens");
+  routing.add("commitment", &P::commitment, "weight of the squared distance to the best centroid");
+  routing.add("commitment_twice_if_shared", &P::commitment_twice_if_shared,
+              "count that loss for queries and again for keys that are the same");
+  layer.add("head_mix", &RoutingSettings::head_mix,
+            "one more head_dim x head_dim map applied to every head of a layer");
+  layer.add("unused_key_columns", &RoutingSettings::unused_key_columns, "key columns of heads that do not need them");
+  routing.add("revive", &P::revive, "give centroids without members a new place");
+  routing.add("dead_share", &P::dead_share, "dead: fewer members than this share of tokens / clusters");
+  routing.add("dead_patience", &P::dead_patience, "updates in a row before a revival");
   return keys;
 }
 
-const Key& find_key(std::string_view name) {
-  for (const Key& key : all_keys()) {
-    if (key.name == name) return key;
-  }
+const ConfigKey<RoutingSettings>& known_key(std::string_view name) {
+  if (const auto* const key = find_key(routing_key_table(), name)) return *key;
   const std::string nearest = nearest_name(name, routing_keys());
   throw ConfigError("unknown configuration key '" + std::string(name) + "'" +
                     (nearest.empty() ? "; docs/routing.md lists them" : "; did you mean '" + nearest + "'?"));
@@ -194,21 +133,22 @@ RoutingSettings routing_preset(RoutingPreset preset, const RoutingSizes& sizes) 
   return settings;
 }
 
+const std::vector<ConfigKey<RoutingSettings>>& routing_key_table() {
+  static const std::vector<ConfigKey<RoutingSettings>> keys = make_keys();
+  return keys;
+}
+
 const std::vector<std::string>& routing_keys() {
-  static const std::vector<std::string> names = [] {
-    std::vector<std::string> list;
-    for (const Key& key : all_keys()) list.push_back(key.name);
-    return list;
-  }();
+  static const std::vector<std::string> names = names_of(routing_key_table());
   return names;
 }
 
 std::string get_routing_key(const RoutingSettings& settings, std::string_view key) {
-  return find_key(key).get(settings);
+  return known_key(key).get(settings);
 }
 
 void set_routing_key(RoutingSettings& settings, std::string_view key, const std::string& value) {
-  find_key(key).set(settings, value);
+  known_key(key).set(settings, value);
 }
 
 }  // namespace routing

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "routing/config/attention.h"
+#include "routing/config/key_table.h"
 
 #include <cstdint>
 #include <string>
@@ -42,7 +43,9 @@ struct RoutingSizes {
 
 RoutingSettings routing_preset(RoutingPreset preset, const RoutingSizes& sizes);
 
-// Keys such as "routing.selection", in the order of the table in docs/routing.md.
+// The keys with their kinds and descriptions, in the order of the table in docs/routing.md.
+const std::vector<ConfigKey<RoutingSettings>>& routing_key_table();
+// Their names, such as "routing.selection".
 const std::vector<std::string>& routing_keys();
 std::string get_routing_key(const RoutingSettings& settings, std::string_view key);
 // Throws a ConfigError that names the nearest key or word, or says what the value must be.

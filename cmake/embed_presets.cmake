@@ -1,0 +1,12 @@
+# Writes a C++ source that holds the given files:  cmake -D OUTPUT=x.cpp -D FILES=a.toml,b.toml -P embed_presets.cmake
+string(REPLACE "," ";" files "${FILES}")
+set(source "// Written by cmake/embed_presets.cmake from presets/; do not edit.\n#include \"routing/config/presets.h\"\n\n")
+string(APPEND source "namespace routing {\n\nstd::vector<std::pair<std::string, std::string>> embedded_presets() {\n")
+string(APPEND source "  return {\n")
+foreach(file IN LISTS files)
+  get_filename_component(name ${file} NAME_WLE)
+  file(READ ${file} text)
+  string(APPEND source "      {\"${name}\", R\"preset_file(${text})preset_file\"},\n")
+endforeach()
+string(APPEND source "  };\n}\n\n}  // namespace routing\n")
+file(WRITE ${OUTPUT} "${source}")

@@ -1,0 +1,199 @@
+#include "routing/config/keys.h"
+#include "routing/config/split_text.h"
+#include "routing/config/words.h"
+
+namespace routing {
+namespace {
+
+using Keys = std::vector<ConfigKey<ExperimentConfig>>;
+
+void add_model(Keys& keys) {
+  using M = ModelConfig;
+  KeySection model(keys, "model.", &ExperimentConfig::model);
+  model.add("vocab_size", &M::vocab_size, "different tokens; 256 for bytes");
+  model.add("layers", &M::layers, "layers of the stack");
+  model.add("width", &M::width, "of the stack");
+  model.add("embedding_width", &M::embedding_width, "of the token embeddings; 0 means model.width");
+  model.add("feedforward_width", &M::feedforward_width, "of the feed-forward hidden layer");
+  model.add("head_dim", &M::head_dim, "dimensions of a head; 0 means model.width / attention.heads");
+  model.add_word("norm", &M::norm, kNormPlacements,
+                 "layer norm after (post, as in the paper) or before (pre) sub-layers");
+  model.add_word("feedforward", &M::feedforward, kFeedforwardKinds, "relu or geglu");
+  model.add("tied_output", &M::tied_output, "the weights of the output layer are the embedding table");
+  model.add("embedding_projection", &M::embedding_projection,
+            "the authors' dense layer after the embedding, even at equal widths");
+  model.add("embedding_dropout", &M::embedding_dropout, "of token embeddings");
+  model.add("residual_dropout", &M::residual_dropout, "of the input of the stack and the output of each sub-layer");
+  model.add("attention_dropout", &M::attention_dropout, "of attention probabilities");
+  model.add("feedforward_dropout", &M::feedforward_dropout, "of the feed-forward hidden layer");
+  model.add("input_dropout", &M::input_dropout, "replaces input tokens by 0; targets stay");
+  model.add("checkpoint_activations", &M::checkpoint_activations,
+            "compute each layer again in the backward pass instead of keeping it: less memory, more time");
+}
+
+void add_attention(Keys& keys) {
+  using A = AttentionLayout;
+  KeySection attention(keys, "attention.", &ExperimentConfig::attention);
+  attention.add("heads", &A::heads, "heads of every layer");
+  attention.add("content_heads", &A::content_heads, "how many of them follow attention.content; the rest are local");
+  attention.add_checked(
+      "content", &A::content,
+      [](const std::string& key, const std::string& text) { require_word(text, key, content_patterns()); },
+      "pattern of those heads: full, strided, random, lsh, routing, or local for none");
+  attention.add_checked(
+      "content_layers", &A::content_layers,
+      [](const std::string&, const std::string& text) { parse_content_layers(text); },
+      "layers that have them: all, top N, bottom N, or FIRST..LAST counted from 0 at the bottom");
+}
+
+// What the heads of every pattern have; `section` reaches their HeadGroupConfig.
+template <class Access>
+void add_head_group(KeySection<ExperimentConfig, Access>& section, const std::string& max_relative) {
+  using G = HeadGroupConfig;
+  section.add("shared_query_key", &G::shared_query_key, "keys are the queries");
+  section.add("scale", &G::scale, "factor of the logits: a number, or this formula");
+  section.add_word("self", &G::self, kSelfRules, "may a token read itself: allowed or only_if_alone");
+  section.add_word("merge", &G::merge, kMerges,
+                   "several groups of a token: mean of their results, or lse for one softmax over all their keys");
+  section.add("merge_eps", &G::merge_eps, "mean divides by (count + this)");
+  section.add_word("relative", &G::relative, kRelativePositions,
+                   "relative positions: none, true_offset or rank in the list of keys");
+  section.add("max_relative", &G::max_relative, max_relative);
+}
+
+void add_patterns(Keys& keys) {
+  const std::string clipped = "offsets are clipped to this";
+  const std::string as_window = clipped + "; 0 means the window";
+
+  KeySection local(
+      keys, "local.", [](auto& config) -> auto& { return config.patterns.local; });
+  const auto local_pattern = [](auto& group) -> auto& {
+    return std::get<LocalPattern>(group.pattern);
+  };
+  local.add_word(
+      "form", [=](auto& group) -> auto& { return local_pattern(group).form; }, kLocalForms,
+      "sliding: the last so many tokens; block: the block of the token and the one before");
+  local.add(
+      "window", [=](auto& group) -> auto& { return local_pattern(group).window; },
+      "tokens, itself included, or the length of a block");
+  add_head_group(local, as_window);
+
+  KeySection full(
+      keys, "full.", [](auto& config) -> auto& { return config.patterns.full; });
+  add_head_group(full, clipped);
+
+  KeySection strided(
+      keys, "strided.", [](auto& config) -> auto& { return config.patterns.strided; });
+  strided.add(
+      "stride", [](auto& group) -> auto& { return std::get<StridedPattern>(group.pattern).stride; },
+      "a token reads every so-manieth token before it");
+  add_head_group(strided, clipped);
+
+  KeySection random(
+      keys, "random.", [](auto& config) -> auto& { return config.patterns.random; });
+  const auto random_pattern = [](auto& group) -> auto& {
+    return std::get<RandomPattern>(group.pattern);
+  };
+  random.add(
+      "groups", [=](auto& group) -> auto& { return random_pattern(group).groups; }, "random sets of positions");
+  random.add(
+      "window", [=](auto& group) -> auto& { return random_pattern(group).window; }, "positions of each set");
+  add_head_group(random, as_window);
+
+  KeySection lsh(
+      keys, "lsh.", [](auto& config) -> auto& { return config.patterns.lsh; });
+  const auto lsh_pattern = [](auto& group) -> auto& {
+    return std::get<LshPattern>(group.pattern);
+  };
+  lsh.add(
+      "buckets", [=](auto& group) -> auto& { return lsh_pattern(group).buckets; }, "of each round; an even number");
+  lsh.add(
+      "rounds", [=](auto& group) -> auto& { return lsh_pattern(group).rounds; }, "independent hashings");
+  lsh.add(
+      "window", [=](auto& group) -> auto& { return lsh_pattern(group).window; }, "lookback inside a bucket");
+  add_head_group(lsh, as_window);
+}
+
+void add_routing(Keys& keys) {
+  for (const ConfigKey<RoutingSettings>& key : routing_key_table()) {
+    keys.push_back(
+        {.name = key.name,
+         .kind = key.kind,
+         .description = key.description,
+         .get = [get = key.get](const ExperimentConfig& config) { return get(config.routing); },
+         .set = [set = key.set](ExperimentConfig& config, const std::string& text) { set(config.routing, text); }});
+  }
+}
+
+void add_data(Keys& keys) {
+  KeySection data(keys, "data.", &ExperimentConfig::data);
+  data.add("path", &DataConfig::path, "any file, read as bytes");
+  data.add_checked(
+      "split", &DataConfig::split, [](const std::string&, const std::string& text) { parse_split(text); },
+      "train/valid/test in the order of the file: shares, byte counts, or rest for one of them");
+}
+
+void add_train(Keys& keys) {
+  using T = TrainConfig;
+  KeySection train(keys, "train.", &ExperimentConfig::train);
+  train.add("steps", &T::steps, "optimiser steps");
+  train.add("minutes", &T::minutes, "stop after so long; 0 means by steps only");
+  train.add("batch_size", &T::batch_size, "sequences of a batch");
+  train.add("sequence_length", &T::sequence_length, "tokens of a sequence");
+  train.add("accumulation", &T::accumulation, "batches summed into one optimiser step");
+  train.add("seed", &T::seed, "fixes weights, order of data and dropout");
+  train.add_word("order", &T::order, kDataOrders,
+                 "crops: random windows; contiguous: streams that go on where their last window ended");
+  train.add_word("precision", &T::precision, kPrecisions, "fp32, bf16 or auto");
+  train.add_word("optimizer", &T::optimizer, kOptimizerKinds, "adam or adamw");
+  train.add("learning_rate", &T::learning_rate, "the highest the schedule reaches");
+  train.add("beta1", &T::beta1, "decay of the average of gradients");
+  train.add("beta2", &T::beta2, "decay of the average of squared gradients");
+  train.add("epsilon", &T::epsilon, "added to the root of that average");
+  train.add("weight_decay", &T::weight_decay, "adam: L2 in the gradient; adamw: decoupled");
+  train.add_word("schedule", &T::schedule, kScheduleKinds, "of the learning rate: constant, vaswani, cosine or rsqrt");
+  train.add("warmup_steps", &T::warmup_steps, "steps of linear growth at the start");
+  train.add("decay_steps", &T::decay_steps, "where cosine ends; 0 means train.steps");
+  train.add("final_learning_rate", &T::final_learning_rate, "at the end of cosine, as a share of train.learning_rate");
+  train.add("clip", &T::clip, "largest norm of the gradient; 0 means no clipping");
+  train.add("log_every", &T::log_every, "steps between lines of metrics");
+  train.add("eval_every", &T::eval_every, "steps between evaluations; 0 means only at the end");
+  train.add("eval_tokens", &T::eval_tokens, "of the valid split in those evaluations; 0 means all of it");
+  train.add("checkpoint_every", &T::checkpoint_every, "steps between checkpoints; 0 means only at the end");
+  train.add("keep_checkpoints", &T::keep_checkpoints, "the newest so many, beside the best");
+}
+
+void add_eval(Keys& keys) {
+  KeySection eval(keys, "eval.", &ExperimentConfig::eval);
+  eval.add_checked(
+      "split", &EvalConfig::split,
+      [](const std::string& key, const std::string& text) { require_word(text, key, split_names()); },
+      "train, valid or test");
+  eval.add("stride", &EvalConfig::stride, "new tokens of a window; 0 means disjoint windows");
+  eval.add("batch_size", &EvalConfig::batch_size, "windows of a batch");
+}
+
+Keys make_keys() {
+  Keys keys;
+  KeySection top(
+      keys, "", [](auto& config) -> auto& { return config; });
+  top.add("name", &ExperimentConfig::name, "of the experiment");
+  top.add("source", &ExperimentConfig::source, "where the values come from");
+  add_model(keys);
+  add_attention(keys);
+  add_patterns(keys);
+  add_routing(keys);
+  add_data(keys);
+  add_train(keys);
+  add_eval(keys);
+  return keys;
+}
+
+}  // namespace
+
+const std::vector<ConfigKey<ExperimentConfig>>& experiment_key_table() {
+  static const Keys keys = make_keys();
+  return keys;
+}
+
+}  // namespace routing

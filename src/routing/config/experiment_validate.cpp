@@ -1,0 +1,148 @@
+#include "routing/config/experiment.h"
+#include "routing/config/split_text.h"
+#include "routing/config/words.h"
+#include "routing/core/error.h"
+
+#include <cmath>
+#include <limits>
+
+namespace routing {
+namespace {
+
+void at_least(const char* key, std::int64_t value, std::int64_t least) {
+  require<ConfigError>(value >= least, key, " is ", value, ", but it must be at least ", least);
+}
+
+void above_zero(const char* key, double value) {
+  require<ConfigError>(value > 0.0 && std::isfinite(value), key, " is ", value,
+                       ", but it must be a finite number above 0");
+}
+
+void not_negative(const char* key, double value) {
+  require<ConfigError>(value >= 0.0 && std::isfinite(value), key, " is ", value,
+                       ", but it must be a finite number not below 0");
+}
+
+void probability(const char* key, double value) {
+  require<ConfigError>(value >= 0.0 && value < 1.0, key, " is ", value, ", but it must be at least 0 and below 1");
+}
+
+// A tied output layer is always possible: with its own embedding width the output goes width -> embedding width ->
+// vocabulary (FACTS C2), so what it reads is as wide as the table.
+void validate_model(const ModelConfig& model) {
+  at_least("model.vocab_size", model.vocab_size, 2);
+  at_least("model.layers", model.layers, 1);
+  at_least("model.width", model.width, 1);
+  at_least("model.embedding_width", model.embedding_width, 0);
+  at_least("model.feedforward_width", model.feedforward_width, 1);
+  at_least("model.head_dim", model.head_dim, 0);
+  probability("model.embedding_dropout", model.embedding_dropout);
+  probability("model.residual_dropout", model.residual_dropout);
+  probability("model.attention_dropout", model.attention_dropout);
+  probability("model.feedforward_dropout", model.feedforward_dropout);
+  probability("model.input_dropout", model.input_dropout);
+}
+
+void validate_schedule(const TrainConfig& train) {
+  above_zero("train.learning_rate", train.learning_rate);
+  at_least("train.warmup_steps", train.warmup_steps, 0);
+  at_least("train.decay_steps", train.decay_steps, 0);
+  require<ConfigError>(train.final_learning_rate >= 0.0 && train.final_learning_rate <= 1.0,
+                       "train.final_learning_rate is ", train.final_learning_rate,
+                       ", but it is a share of train.learning_rate between 0 and 1");
+  // A short trial of a preset may end inside its warm-up; an end that was written down may not lie there.
+  require<ConfigError>(
+      train.schedule != ScheduleKind::cosine || train.decay_steps == 0 || train.decay_steps > train.warmup_steps,
+      "train.decay_steps ", train.decay_steps, " is not after train.warmup_steps ", train.warmup_steps,
+      "; raise train.decay_steps or lower train.warmup_steps");
+  const bool by_warmup = train.schedule == ScheduleKind::vaswani || train.schedule == ScheduleKind::rsqrt;
+  require<ConfigError>(!by_warmup || train.warmup_steps >= 1, "train.warmup_steps is ", train.warmup_steps,
+                       ", but train.schedule ", to_string(train.schedule),
+                       " begins to fall there and needs at least 1; raise train.warmup_steps or change train.schedule");
+}
+
+void validate_train(const TrainConfig& train) {
+  at_least("train.steps", train.steps, 1);
+  not_negative("train.minutes", train.minutes);
+  at_least("train.batch_size", train.batch_size, 1);
+  at_least("train.sequence_length", train.sequence_length, 1);
+  at_least("train.accumulation", train.accumulation, 1);
+  constexpr std::uint64_t largest_seed = std::numeric_limits<std::int64_t>::max();
+  require<ConfigError>(train.seed <= largest_seed, "train.seed ", train.seed, " is above ", largest_seed,
+                       ", the largest number of a TOML file; choose a smaller one");
+  probability("train.beta1", train.beta1);
+  probability("train.beta2", train.beta2);
+  above_zero("train.epsilon", train.epsilon);
+  not_negative("train.weight_decay", train.weight_decay);
+  validate_schedule(train);
+  not_negative("train.clip", train.clip);
+  at_least("train.log_every", train.log_every, 1);
+  at_least("train.eval_every", train.eval_every, 0);
+  at_least("train.eval_tokens", train.eval_tokens, 0);
+  at_least("train.checkpoint_every", train.checkpoint_every, 0);
+  at_least("train.keep_checkpoints", train.keep_checkpoints, 1);
+}
+
+void validate_eval(const ExperimentConfig& config) {
+  const EvalConfig& eval = config.eval;
+  const std::vector<std::string>& names = split_names();
+  require_word(eval.split, "eval.split", names);
+  const std::array<SplitPart, 3> parts = parse_split(config.data.split);
+  for (std::size_t part = 0; part < parts.size(); ++part) {
+    require<ConfigError>(names[part] != eval.split || !parts[part].is_empty(), "eval.split is ", eval.split,
+                         ", but in data.split '", config.data.split,
+                         "' that part has 0 bytes; choose another eval.split or change data.split");
+  }
+  at_least("eval.stride", eval.stride, 0);
+  require<ConfigError>(eval.stride <= config.train.sequence_length, "eval.stride ", eval.stride,
+                       " is longer than train.sequence_length ", config.train.sequence_length,
+                       ", so that tokens would be left out; lower eval.stride or raise train.sequence_length");
+  at_least("eval.batch_size", eval.batch_size, 1);
+}
+
+// A window never reads more than the sequence: a longer one is a mistake in one of the two numbers.
+void validate_window(const HeadGroupConfig& group, std::int64_t sequence_length) {
+  const std::string key = pattern_name(group.pattern) + ".window";
+  std::visit(
+      [&](const auto& pattern) {
+        if constexpr (requires { pattern.window; }) {
+          require<ConfigError>(pattern.window <= sequence_length, key, " ", pattern.window,
+                               " is longer than train.sequence_length ", sequence_length, "; lower ", key,
+                               " or raise train.sequence_length");
+        }
+      },
+      group.pattern);
+}
+
+void validate_attention(const ExperimentConfig& config) {
+  const ModelConfig& model = config.model;
+  const AttentionLayout& layout = config.attention;
+  const std::vector<LayerRule> rules = layer_rules(config);
+  require<ConfigError>(model.head_dim > 0 || model.width % layout.heads == 0, "model.width ", model.width,
+                       " is not a multiple of attention.heads ", layout.heads,
+                       "; change one of them or set model.head_dim");
+  const LayerRange range = parse_content_layers(layout.content_layers);
+  const std::int64_t reach = range.first < 0 ? -range.first : range.last + 1;  // layers it needs at least
+  require<ConfigError>(reach <= model.layers, "attention.content_layers '", layout.content_layers, "' needs ", reach,
+                       " layers, but model.layers is ", model.layers,
+                       "; change attention.content_layers or raise model.layers");
+  for (const LayerRule& rule : rules) {
+    for (const HeadGroupConfig& group : rule.head_groups) {
+      validate_head_group("[" + pattern_name(group.pattern) + "]", group, AttentionKind::causal_self);
+      validate_window(group, config.train.sequence_length);
+    }
+  }
+  for (std::int64_t layer = 0; layer < model.layers; ++layer) validate(attention_of_layer(config, layer));
+}
+
+}  // namespace
+
+void validate(const ExperimentConfig& config) {
+  require<ConfigError>(!config.name.empty(), "name is empty; give the experiment a name");
+  validate_model(config.model);
+  validate_train(config.train);
+  validate_eval(config);
+  validate_attention(config);
+}
+
+}  // namespace routing

@@ -1,0 +1,176 @@
+// Fields of a structure as named keys with text values: one line a key gives its reading, writing, kind and
+// description.
+//
+//   std::vector<ConfigKey<Experiment>> keys;
+//   KeySection train(keys, "train.", &Experiment::train);
+//   train.add("steps", &Train::steps, "optimiser steps");
+#pragma once
+
+#include "routing/config/words.h"
+#include "routing/core/error.h"
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace routing {
+
+// What a value is in a TOML file.
+enum class ValueKind {
+  integer,
+  real,
+  truth,
+  text,
+  scale,  // a positive number, or the formula kInverseRoot as text
+};
+
+inline constexpr const char* kInverseRoot = "1/sqrt(head_dim)";
+
+template <class Config>
+struct ConfigKey {
+  std::string name;
+  ValueKind kind = ValueKind::text;
+  std::string description;
+  std::function<std::string(const Config&)> get;
+  std::function<void(Config&, const std::string&)> set;  // a wrong value is a ConfigError that begins with the name
+};
+
+// Its own namespace, because the names are short and this header is widely included.
+namespace key_text {
+
+// Shortest text that gives the same number back.
+template <class Number>
+requires std::is_arithmetic_v<Number> std::string text_of(Number value) {
+  if constexpr (std::is_same_v<Number, bool>) {
+    return value ? "true" : "false";
+  } else {
+    std::array<char, 64> buffer{};
+    const auto result = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value);
+    return {buffer.data(), result.ptr};
+  }
+}
+inline std::string text_of(const std::string& value) {
+  return value;
+}
+inline std::string text_of(const std::optional<double>& value) {
+  return value ? text_of(*value) : kInverseRoot;
+}
+
+// All of the text as a value, in the notation of C whatever the locale.
+template <class Value>
+Value value_of(const std::string& key, const std::string& text) {
+  if constexpr (std::is_same_v<Value, std::string>) {
+    return text;
+  } else if constexpr (std::is_same_v<Value, std::optional<double>>) {
+    return text == kInverseRoot ? std::nullopt : std::optional(value_of<double>(key, text));
+  } else if constexpr (std::is_same_v<Value, bool>) {
+    require<ConfigError>(text == "true" || text == "false", key, ": '", text, "' is neither true nor false");
+    return text == "true";
+  } else if constexpr (std::is_same_v<Value, std::uint64_t>) {
+    // TOML's whole numbers end at 2^63 - 1, and what cannot be written down cannot be repeated.
+    const auto value = value_of<std::int64_t>(key, text);
+    require<ConfigError>(value >= 0, key, ": '", text, "' is below 0");
+    return static_cast<std::uint64_t>(value);
+  } else {
+    Value value{};
+    const char* const end = text.data() + text.size();
+    const auto result = std::from_chars(text.data(), end, value);
+    bool whole = result.ec == std::errc{} && result.ptr == end;
+    if constexpr (std::is_floating_point_v<Value>) whole = whole && std::isfinite(value);
+    require<ConfigError>(whole, key, ": '", text,
+                         std::is_integral_v<Value> ? "' is not a whole number" : "' is not a number");
+    return value;
+  }
+}
+
+template <class Value>
+constexpr ValueKind kind_of() {
+  if constexpr (std::is_same_v<Value, bool>) return ValueKind::truth;
+  if constexpr (std::is_integral_v<Value>) return ValueKind::integer;
+  if constexpr (std::is_floating_point_v<Value>) return ValueKind::real;
+  if constexpr (std::is_same_v<Value, std::optional<double>>) return ValueKind::scale;
+  return ValueKind::text;
+}
+
+}  // namespace key_text
+
+// Appends the keys of one part of a configuration. `Access` reaches the part and each `Field` its value: a pointer to a
+// member, or a function that takes auto& and returns auto&.
+template <class Config, class Access>
+class KeySection {
+ public:
+  KeySection(std::vector<ConfigKey<Config>>& keys, std::string prefix, Access access)
+      : keys_(keys), prefix_(std::move(prefix)), access_(access) {}
+
+  template <class Field>
+  void add(const std::string& name, Field field, const std::string& description) {
+    add_checked(
+        name, field, [](const std::string&, const std::string&) {}, description);
+  }
+
+  // `check` gets the key and the text, and throws if the text is no good.
+  template <class Field, class Check>
+  void add_checked(const std::string& name, Field field, Check check, const std::string& description) {
+    const auto reach = reach_of(field);
+    using Value = std::remove_cvref_t<decltype(reach(std::declval<Config&>()))>;
+    const std::string key = prefix_ + name;
+    keys_.push_back({.name = key,
+                     .kind = key_text::kind_of<Value>(),
+                     .description = description,
+                     .get = [reach](const Config& config) { return key_text::text_of(reach(config)); },
+                     .set =
+                         [reach, key, check](Config& config, const std::string& text) {
+                           check(key, text);
+                           reach(config) = key_text::value_of<Value>(key, text);
+                         }});
+  }
+
+  template <class Field, class Enum, std::size_t N>
+  void add_word(const std::string& name, Field field, std::array<Enum, N> values, const std::string& description) {
+    const auto reach = reach_of(field);
+    const std::string key = prefix_ + name;
+    keys_.push_back(
+        {.name = key,
+         .kind = ValueKind::text,
+         .description = description,
+         .get = [reach](const Config& config) { return std::string(to_string(reach(config))); },
+         .set = [reach, key, values](Config& config,
+                                     const std::string& text) { reach(config) = parse_word(text, key, values); }});
+  }
+
+ private:
+  template <class Field>
+  auto reach_of(Field field) const {
+    return [ access = access_, field ](auto& config) -> auto& {
+      return std::invoke(field, std::invoke(access, config));
+    };
+  }
+
+  std::vector<ConfigKey<Config>>& keys_;
+  std::string prefix_;
+  Access access_;
+};
+
+template <class Config>
+const ConfigKey<Config>* find_key(const std::vector<ConfigKey<Config>>& keys, std::string_view name) {
+  for (const ConfigKey<Config>& key : keys) {
+    if (key.name == name) return &key;
+  }
+  return nullptr;
+}
+
+template <class Config>
+std::vector<std::string> names_of(const std::vector<ConfigKey<Config>>& keys) {
+  std::vector<std::string> names;
+  for (const ConfigKey<Config>& key : keys) names.push_back(key.name);
+  return names;
+}
+
+}  // namespace routing

@@ -1,0 +1,85 @@
+#include "routing/config/keys.h"
+
+#include "routing/core/error.h"
+#include "routing/core/nearest_name.h"
+
+#include <array>
+#include <utility>
+
+namespace routing {
+namespace {
+
+const std::string kRoutingPresetDescription =
+    "resets all of routing.* except clusters and window: paper, code or ours; cannot be read";
+
+// Someone who writes `steps` means train.steps, which is far away letter by letter.
+std::string nearest_key(std::string_view name) {
+  std::vector<std::string> names = experiment_keys();
+  names.emplace_back(kRoutingPresetKey);
+  for (const std::string& key : names) {
+    if (key.ends_with("." + std::string(name))) return key;
+  }
+  return nearest_name(name, names);
+}
+
+const ConfigKey<ExperimentConfig>& known_key(std::string_view name) {
+  if (const auto* const key = find_key(experiment_key_table(), name)) return *key;
+  const std::string nearest = nearest_key(name);
+  throw ConfigError("unknown configuration key '" + std::string(name) + "'" +
+                    (nearest.empty() ? "; docs/configuration.md lists them" : "; did you mean '" + nearest + "'?"));
+}
+
+void apply_routing_preset(RoutingSettings& settings, const std::string& value) {
+  const RoutingPreset preset =
+      parse_word(value, kRoutingPresetKey, std::array{RoutingPreset::paper, RoutingPreset::code, RoutingPreset::ours});
+  settings = routing_preset(
+      preset,
+      {.heads = settings.group.heads, .clusters = settings.routing().clusters, .window = settings.routing().window});
+  // As the window, which may still be set after this.
+  settings.group.max_relative = 0;
+}
+
+}  // namespace
+
+const std::vector<std::string>& experiment_keys() {
+  static const std::vector<std::string> names = names_of(experiment_key_table());
+  return names;
+}
+
+std::string get_key(const ExperimentConfig& config, std::string_view key) {
+  require<ConfigError>(key != kRoutingPresetKey, kRoutingPresetKey,
+                       " cannot be read, because it stands for all of routing.*; read those");
+  return known_key(key).get(config);
+}
+
+void set_key(ExperimentConfig& config, std::string_view key, const std::string& value) {
+  if (key == kRoutingPresetKey) {
+    apply_routing_preset(config.routing, value);
+  } else {
+    known_key(key).set(config, value);
+  }
+}
+
+const std::string& key_description(std::string_view key) {
+  return key == kRoutingPresetKey ? kRoutingPresetDescription : known_key(key).description;
+}
+
+void apply_settings(ExperimentConfig& config, const std::vector<KeySetting>& settings) {
+  ExperimentConfig changed = config;
+  const auto apply = [&](const KeySetting& setting) {
+    try {
+      set_key(changed, setting.key, setting.value);
+    } catch (const ConfigError& error) {
+      throw ConfigError(setting.origin + ": " + error.what());
+    }
+  };
+  for (const KeySetting& setting : settings) {
+    if (setting.key == kRoutingPresetKey) apply(setting);
+  }
+  for (const KeySetting& setting : settings) {
+    if (setting.key != kRoutingPresetKey) apply(setting);
+  }
+  config = std::move(changed);
+}
+
+}  // namespace routing

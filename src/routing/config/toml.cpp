@@ -1,0 +1,193 @@
+#include "routing/config/toml.h"
+
+#include "routing/config/keys.h"
+#include "routing/core/error.h"
+#include "routing/core/nearest_name.h"
+
+#define TOML_ENABLE_FORMATTERS 0
+#include <algorithm>
+#include <array>
+#include <toml++/toml.h>
+
+namespace routing {
+namespace {
+
+const char* wanted(ValueKind kind) {
+  switch (kind) {
+    case ValueKind::integer:
+      return "a whole number";
+    case ValueKind::real:
+      return "a number";
+    case ValueKind::truth:
+      return "true or false";
+    case ValueKind::text:
+      return "text in quotes";
+    case ValueKind::scale:
+      return "a number or \"1/sqrt(head_dim)\"";
+  }
+  return "";
+}
+
+const char* found(const toml::node& node) {
+  switch (node.type()) {
+    case toml::node_type::integer:
+      return "a whole number";
+    case toml::node_type::floating_point:
+      return "a number with a fraction";
+    case toml::node_type::boolean:
+      return "true or false";
+    case toml::node_type::string:
+      return "text";
+    case toml::node_type::array:
+      return "a list";
+    case toml::node_type::table:
+      return "a section";
+    default:
+      return "a date or time";
+  }
+}
+
+bool fits(ValueKind kind, const toml::node& node) {
+  switch (kind) {
+    case ValueKind::integer:
+      return node.is_integer();
+    case ValueKind::real:
+      return node.is_number();
+    case ValueKind::truth:
+      return node.is_boolean();
+    case ValueKind::text:
+      return node.is_string();
+    case ValueKind::scale:
+      return node.is_number() || node.is_string();
+  }
+  return false;
+}
+
+std::string text_of(const toml::node& node) {
+  if (const auto* const text = node.as_string()) return text->get();
+  if (const auto* const whole = node.as_integer()) return key_text::text_of(whole->get());
+  if (const auto* const real = node.as_floating_point()) return key_text::text_of(real->get());
+  return key_text::text_of(node.as_boolean()->get());
+}
+
+std::string section_of(const std::string& key) {
+  const std::size_t dot = key.rfind('.');
+  return dot == std::string::npos ? "" : key.substr(0, dot);
+}
+
+const std::vector<std::string>& sections() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> list;
+    for (const std::string& key : experiment_keys()) {
+      const std::string section = section_of(key);
+      if (!section.empty() && (list.empty() || list.back() != section)) list.push_back(section);
+    }
+    return list;
+  }();
+  return names;
+}
+
+bool is_section(const std::string& name) {
+  return std::find(sections().begin(), sections().end(), name) != sections().end();
+}
+
+// Collects what the tables of one file set, in order of their names.
+class Reader {
+ public:
+  explicit Reader(std::string origin) : origin_(std::move(origin)) {}
+
+  void read(const toml::table& table, const std::string& section) {
+    for (const auto& [key, node] : table) {
+      const std::string name = (section.empty() ? "" : section + ".") + std::string(key.str());
+      const std::string place = origin_ + ":" + std::to_string(key.source().begin.line);
+      if (const toml::table* const inner = node.as_table(); inner != nullptr && known_section(place, name)) {
+        read(*inner, name);
+      } else {
+        read_value(place, name, node);
+      }
+    }
+  }
+
+  std::vector<KeySetting> settings;
+
+ private:
+  static bool known_section(const std::string& place, const std::string& name) {
+    if (is_section(name)) return true;
+    if (find_key(experiment_key_table(), name) != nullptr) return false;
+    const std::string nearest = nearest_name(name, sections());
+    throw ConfigError(place + ": unknown section [" + name + "]" +
+                      (nearest.empty() ? "; docs/configuration.md lists them" : "; did you mean [" + nearest + "]?"));
+  }
+
+  void read_value(const std::string& place, const std::string& name, const toml::node& node) {
+    require<ConfigError>(!is_section(name), place, ": ", name, " is a section, but the file gives it ", found(node),
+                         "; write [", name, "] and its keys below");
+    const auto* const key = find_key(experiment_key_table(), name);
+    if (key != nullptr || name == kRoutingPresetKey) {
+      const ValueKind kind = key != nullptr ? key->kind : ValueKind::text;
+      require<ConfigError>(fits(kind, node), place, ": ", name, " must be ", wanted(kind), ", but the file gives it ",
+                           found(node));
+      settings.push_back({name, text_of(node), place});
+    } else {
+      settings.push_back({name, "", place});  // unknown: setting it says so
+    }
+  }
+
+  std::string origin_;
+};
+
+std::string quoted(const std::string& text) {
+  std::string result = "\"";
+  for (const char character : text) {
+    const auto byte = static_cast<unsigned char>(character);
+    if (character == '"' || character == '\\') {
+      result += {'\\', character};
+    } else if (byte < 0x20 || byte == 0x7f) {
+      constexpr std::array digits{'0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'};
+      result += {'\\', 'u', '0', '0', digits[byte / 16U], digits[byte % 16U]};
+    } else {
+      result += character;
+    }
+  }
+  return result + "\"";
+}
+
+// TOML tells whole numbers from others by their looks.
+std::string as_real(const std::string& number) {
+  return number.find_first_of(".en") == std::string::npos ? number + ".0" : number;
+}
+
+std::string as_toml(ValueKind kind, const std::string& value) {
+  if (kind == ValueKind::real) return as_real(value);
+  if (kind == ValueKind::scale && value != kInverseRoot) return as_real(value);
+  return kind == ValueKind::integer || kind == ValueKind::truth ? value : quoted(value);
+}
+
+}  // namespace
+
+void apply_toml(ExperimentConfig& config, const std::string& text, const std::string& origin) {
+  Reader reader(origin);
+  try {
+    reader.read(toml::parse(text), "");
+  } catch (const toml::parse_error& error) {
+    throw ConfigError(origin + ":" + std::to_string(error.source().begin.line) +
+                      ": not TOML: " + std::string(error.description()));
+  }
+  apply_settings(config, reader.settings);
+}
+
+std::string to_toml(const ExperimentConfig& config) {
+  std::string text;
+  std::string section;
+  for (const ConfigKey<ExperimentConfig>& key : experiment_key_table()) {
+    if (section_of(key.name) != section) {
+      section = section_of(key.name);
+      text += "\n[" + section + "]\n";
+    }
+    text +=
+        key.name.substr(section.empty() ? 0 : section.size() + 1) + " = " + as_toml(key.kind, key.get(config)) + "\n";
+  }
+  return text;
+}
+
+}  // namespace routing
