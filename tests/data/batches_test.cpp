@@ -1,0 +1,187 @@
+#include "routing/data/batches.h"
+
+#include "routing/core/error.h"
+#include "routing/core/random.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace routing {
+namespace {
+
+using Bytes = std::vector<std::uint8_t>;
+
+// 0, 1, 2 …: a byte says where it stands, up to 256 of them.
+Bytes counting(std::int64_t size) {
+  Bytes bytes;
+  for (std::int64_t i = 0; i < size; ++i) bytes.push_back(static_cast<std::uint8_t>(i));
+  return bytes;
+}
+
+struct Batch {
+  Bytes tokens;
+  std::vector<std::int64_t> sample_ids;
+  friend bool operator==(const Batch&, const Batch&) = default;
+};
+
+Batch batch_of(const ByteBatches& batches, const BatchOptions& options, std::int64_t index) {
+  Batch batch;
+  batch.tokens.resize(static_cast<std::size_t>(options.batch_size * options.sequence_length));
+  batch.sample_ids.resize(static_cast<std::size_t>(options.batch_size));
+  batches.fill(index, batch.tokens, batch.sample_ids);
+  return batch;
+}
+
+template <class Expected>
+std::string message_of(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const Expected& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Crops, EveryWindowIsSuccessiveBytesFromItsOwnStream) {
+  const Bytes split = counting(100);
+  const BatchOptions options = {.batch_size = 3, .sequence_length = 7, .seed = 5};
+  const ByteBatches batches(split, options);
+  for (const std::uint64_t index : {0U, 1U, 77U}) {
+    const Batch batch = batch_of(batches, options, static_cast<std::int64_t>(index));
+    for (std::uint64_t row = 0; row < 3; ++row) {
+      const std::uint32_t start = RandomStream(5, "crops", {index, row}).below(94);
+      for (std::size_t i = 0; i < 7; ++i) EXPECT_EQ(batch.tokens[row * 7 + i], start + i);
+      EXPECT_EQ(batch.sample_ids[row], static_cast<std::int64_t>(index * 3 + row));
+    }
+  }
+}
+
+TEST(Crops, SameBatchComesAgainInAnyOrderAndFromAnotherObject) {
+  const Bytes split = counting(200);
+  const BatchOptions options = {.batch_size = 2, .sequence_length = 9, .seed = 1};
+  const ByteBatches first(split, options);
+  std::vector<Batch> forwards;
+  for (std::int64_t index = 0; index < 20; ++index) forwards.push_back(batch_of(first, options, index));
+  const ByteBatches resumed(split, options);
+  for (std::int64_t index = 19; index >= 0; --index) {
+    EXPECT_EQ(batch_of(resumed, options, index), forwards[static_cast<std::size_t>(index)]);
+  }
+}
+
+TEST(Crops, OtherSeedsRowsAndBatchesGiveOtherWindows) {
+  const Bytes split = counting(250);
+  BatchOptions options = {.batch_size = 8, .sequence_length = 4, .seed = 1};
+  const Batch batch = batch_of(ByteBatches(split, options), options, 0);
+  EXPECT_NE(batch.tokens, batch_of(ByteBatches(split, options), options, 1).tokens);
+  std::map<std::uint8_t, int> starts;
+  for (std::size_t row = 0; row < 8; ++row) ++starts[batch.tokens[row * 4]];
+  EXPECT_GE(starts.size(), 5U);
+  options.seed = 2;
+  EXPECT_NE(batch.tokens, batch_of(ByteBatches(split, options), options, 0).tokens);
+}
+
+TEST(Crops, EveryStartFromTheFirstToTheLastComesEquallyOften) {
+  const Bytes split = counting(12);
+  const BatchOptions options = {.batch_size = 10, .sequence_length = 5, .seed = 3};
+  const ByteBatches batches(split, options);
+  std::vector<int> starts(12, 0);
+  for (std::int64_t index = 0; index < 800; ++index) {
+    const Batch batch = batch_of(batches, options, index);
+    for (std::size_t row = 0; row < 10; ++row) ++starts[batch.tokens[row * 5]];
+  }
+  // 8000 draws over the starts 0 … 7: 1000 each, with a standard deviation of 30.
+  for (std::size_t start = 0; start < 8; ++start) EXPECT_NEAR(starts[start], 1000, 150) << start;
+  for (std::size_t start = 8; start < 12; ++start) EXPECT_EQ(starts[start], 0) << start;
+}
+
+TEST(Crops, SplitOfExactlyOneWindowIsThatWindow) {
+  const Bytes split = counting(6);
+  const BatchOptions options = {.batch_size = 2, .sequence_length = 6};
+  EXPECT_EQ(batch_of(ByteBatches(split, options), options, 9).tokens, (Bytes{0, 1, 2, 3, 4, 5, 0, 1, 2, 3, 4, 5}));
+}
+
+TEST(Contiguous, RowsGoOnWhereTheyEndedAndWrapInTheirPart) {
+  // Eleven bytes, two rows: parts 0-5 and 6-10.
+  const Bytes split = counting(11);
+  const BatchOptions options = {.batch_size = 2, .sequence_length = 4, .contiguous = true};
+  const ByteBatches batches(split, options);
+  EXPECT_EQ(batch_of(batches, options, 0).tokens, (Bytes{0, 1, 2, 3, /**/ 6, 7, 8, 9}));
+  EXPECT_EQ(batch_of(batches, options, 1).tokens, (Bytes{4, 5, 0, 1, /**/ 10, 6, 7, 8}));
+  EXPECT_EQ(batch_of(batches, options, 2).tokens, (Bytes{2, 3, 4, 5, /**/ 9, 10, 6, 7}));
+  EXPECT_EQ(batch_of(batches, options, 3).tokens, (Bytes{0, 1, 2, 3, /**/ 8, 9, 10, 6}));
+  EXPECT_EQ(batch_of(batches, options, 3).sample_ids, (std::vector<std::int64_t>{6, 7}));
+}
+
+TEST(Contiguous, OneRoundOfEveryRowHoldsEveryByteOfTheSplitOnce) {
+  for (std::int64_t bytes = 4; bytes <= 60; bytes += 7) {
+    for (std::int64_t rows = 1; rows <= 4; ++rows) {
+      for (std::int64_t n = 1; n <= bytes / rows; ++n) {
+        const Bytes split = counting(bytes);
+        const BatchOptions options = {.batch_size = rows, .sequence_length = n, .contiguous = true};
+        const ByteBatches batches(split, options);
+        std::vector<Bytes> streams(static_cast<std::size_t>(rows));
+        for (std::int64_t index = 0; index <= 2 * bytes / rows / n + 2; ++index) {
+          const Batch batch = batch_of(batches, options, index);
+          for (std::int64_t i = 0; i < rows * n; ++i) {
+            streams[static_cast<std::size_t>(i / n)].push_back(batch.tokens[static_cast<std::size_t>(i)]);
+          }
+        }
+        // Cutting each stream where its part ends gives the split back, in the first round and in the second.
+        for (std::size_t round = 0; round < 2; ++round) {
+          Bytes joined;
+          for (std::int64_t row = 0; row < rows; ++row) {
+            const Bytes& stream = streams[static_cast<std::size_t>(row)];
+            const auto part = static_cast<std::ptrdiff_t>(bytes / rows + (row < bytes % rows ? 1 : 0));
+            const auto begin = stream.begin() + static_cast<std::ptrdiff_t>(round) * part;
+            joined.insert(joined.end(), begin, begin + part);
+          }
+          EXPECT_EQ(joined, split) << bytes << " bytes, " << rows << " rows, n " << n << ", round " << round;
+        }
+      }
+    }
+  }
+}
+
+TEST(Contiguous, LateBatchesOfALongRunAreStillRight) {
+  const Bytes split = counting(7);
+  const BatchOptions options = {.batch_size = 1, .sequence_length = 3, .contiguous = true};
+  // 2^61 mod 7 = 2 (as 2^3 mod 7 = 1 and 61 mod 3 = 1), times 3 is place 6.
+  EXPECT_EQ(batch_of(ByteBatches(split, options), options, std::int64_t{1} << 61U).tokens, (Bytes{6, 0, 1}));
+}
+
+TEST(Batches, ShortSplitsAreRefusedWithBothNumbersAndTheKeyToChange) {
+  const Bytes split = counting(10);
+  std::string message = message_of<ConfigError>([&] { ByteBatches(split, {.sequence_length = 11}); });
+  EXPECT_NE(message.find("has 10 bytes, but one window needs 11; lower train.sequence_length"), std::string::npos)
+      << message;
+  message =
+      message_of<ConfigError>([&] { ByteBatches(split, {.batch_size = 3, .sequence_length = 4, .contiguous = true}); });
+  EXPECT_NE(message.find("has 10 bytes, 3 for each of 3 contiguous rows, but one window needs 4"), std::string::npos)
+      << message;
+  EXPECT_NO_THROW(ByteBatches(split, {.batch_size = 3, .sequence_length = 4}));
+  EXPECT_NO_THROW(ByteBatches(split, {.batch_size = 3, .sequence_length = 3, .contiguous = true}));
+  EXPECT_THROW(ByteBatches({}, {}), ConfigError);
+}
+
+TEST(Batches, ImpossibleOptionsAndSpansAreRefused) {
+  const Bytes split = counting(10);
+  EXPECT_THROW(ByteBatches(split, {.batch_size = 0, .sequence_length = 4}), ConfigError);
+  EXPECT_THROW(ByteBatches(split, {.batch_size = 1, .sequence_length = 0}), ConfigError);
+  const ByteBatches batches(split, {.batch_size = 2, .sequence_length = 4});
+  Bytes tokens(8);
+  Bytes short_tokens(7);
+  std::vector<std::int64_t> ids(2);
+  std::vector<std::int64_t> many_ids(3);
+  EXPECT_NO_THROW(batches.fill(0, tokens, ids));
+  EXPECT_THROW(batches.fill(-1, tokens, ids), InputError);
+  EXPECT_THROW(batches.fill(0, short_tokens, ids), InputError);
+  EXPECT_THROW(batches.fill(0, tokens, many_ids), InputError);
+}
+
+}  // namespace
+}  // namespace routing
