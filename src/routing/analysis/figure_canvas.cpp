@@ -7,13 +7,9 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <cerrno>
 #include <cmath>
-#include <fcntl.h>
 #include <memory>
 #include <string_view>
-#include <system_error>
-#include <unistd.h>
 
 namespace routing {
 namespace {
@@ -106,23 +102,6 @@ void choose_font(cairo_t* context, const TextStyle& style) {
   cairo_set_font_size(context, style.size);
 }
 
-[[noreturn]] void throw_cannot_write(const std::filesystem::path& path, int reason) {
-  throw FileError(path.string() + ": cannot be written: " + std::generic_category().message(reason) +
-                  "; choose a file in a folder that exists and that you may write to");
-}
-
-// Returns 0, or the reason why not every byte is safely on the disk.
-int write_and_sync(int file, const std::vector<char>& bytes) {
-  std::size_t written = 0;
-  while (written < bytes.size()) {
-    const ssize_t count = ::write(file, bytes.data() + written, bytes.size() - written);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return errno;
-    written += static_cast<std::size_t>(count);
-  }
-  return ::fsync(file) == 0 ? 0 : errno;
-}
-
 }  // namespace
 
 FigureFormat figure_format(const std::filesystem::path& path) {
@@ -201,21 +180,6 @@ std::vector<char> render_figure(const FigureSize& size, FigureFormat format,
                       size.width, " x ", size.height, " units, but an image holds at most ",
                       std::floor(kMaxImagePixels / kPixelsPerUnit), " a side; draw fewer panels or shorter sequences");
   return format == FigureFormat::png ? render_png(size, draw) : render_svg(size, draw);
-}
-
-void write_file_at_once(const std::filesystem::path& path, const std::vector<char>& bytes) {
-  // A sibling, because a rename is one step only inside one file system.
-  std::filesystem::path sibling = path;
-  sibling += ".part-" + std::to_string(::getpid());
-  const int file = ::open(sibling.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (file < 0) throw_cannot_write(path, errno);
-  int reason = write_and_sync(file, bytes);
-  if (::close(file) != 0 && reason == 0) reason = errno;
-  if (reason == 0 && ::rename(sibling.c_str(), path.c_str()) != 0) reason = errno;
-  if (reason != 0) {
-    ::unlink(sibling.c_str());
-    throw_cannot_write(path, reason);
-  }
 }
 
 }  // namespace routing

@@ -65,8 +65,4 @@ struct FigureSize {
 // than an image can be.
 std::vector<char> render_figure(const FigureSize& size, FigureFormat format, const std::function<void(cairo_t*)>& draw);
 
-// Replaces the file in one step: who reads the path sees the old bytes or the new ones, never a part. A FileError
-// names path and reason.
-void write_file_at_once(const std::filesystem::path& path, const std::vector<char>& bytes);
-
 }  // namespace routing

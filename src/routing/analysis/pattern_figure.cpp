@@ -1,10 +1,12 @@
 #include "routing/analysis/pattern_figure.h"
 
 #include "routing/core/error.h"
+#include "routing/core/files.h"
 
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <span>
 
 namespace routing {
 namespace {
@@ -270,7 +272,7 @@ void write_pattern_figure(const PatternFigure& figure, const std::filesystem::pa
   const FigureSize size = {layout.width, layout.height, figure.title};
   const std::vector<char> bytes =
       render_figure(size, format, [&](cairo_t* context) { draw_figure(context, figure, layout); });
-  write_file_at_once(path, bytes);
+  write_file_at_once(path, std::as_bytes(std::span(bytes)));
 }
 
 }  // namespace routing

@@ -1,0 +1,270 @@
+#include "routing/core/files.h"
+
+#include "routing/core/error.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <system_error>
+#include <unistd.h>
+#include <utility>
+
+namespace routing {
+namespace {
+
+constexpr mode_t kFileMode = 0666;  // less what the user's umask takes away
+
+const char* remedy_for_writing(int reason) {
+  switch (reason) {
+    case ENOSPC:
+    case EDQUOT:
+      return "free some space or choose a folder on another disk";
+    case EFBIG:
+      return "raise the largest allowed size of a file (ulimit -f) or choose another disk";
+    case EISDIR:
+      return "this is a folder, choose the name of a file";
+    case EIO:
+      return "the disk reports a fault, choose a folder on another one";
+    default:
+      return "choose a file in a folder that exists and that you may write to";
+  }
+}
+
+const char* remedy_for_reading(int reason) {
+  switch (reason) {
+    case ENOENT:
+    case ENOTDIR:
+      return "check the name";
+    case EISDIR:
+      return "this is a folder, name a file in it";
+    case EACCES:
+    case EPERM:
+      return "ask its owner for the right to read it";
+    default:
+      return "check that the disk is there and sound";
+  }
+}
+
+[[noreturn]] void throw_cannot_write(const std::filesystem::path& path, int reason) {
+  throw FileError(path.string() + ": cannot be written: " + std::generic_category().message(reason) + "; " +
+                  remedy_for_writing(reason));
+}
+
+[[noreturn]] void throw_cannot_read(const std::filesystem::path& path, int reason) {
+  throw FileError(path.string() + ": cannot be read: " + std::generic_category().message(reason) + "; " +
+                  remedy_for_reading(reason));
+}
+
+// Closes on every way out of a function.
+class Descriptor {
+ public:
+  explicit Descriptor(int number) : number_(number) {}
+  ~Descriptor() {
+    if (number_ >= 0) ::close(number_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int number() const { return number_; }
+
+ private:
+  int number_;
+};
+
+// Returns 0, or the reason why not every byte was taken.
+int write_all(int file, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t count = ::write(file, bytes.data(), bytes.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return errno;
+    bytes = bytes.subspan(static_cast<std::size_t>(count));
+  }
+  return 0;
+}
+
+// Returns 0 or the reason.
+int sync_folder_or_reason(const std::filesystem::path& folder) {
+  const Descriptor file(::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (file.number() < 0) return errno;
+  if (::fsync(file.number()) == 0) return 0;
+  // Network and user-space file systems may know no such thing; there is nothing more that we could do.
+  return errno == EINVAL || errno == ENOTSUP ? 0 : errno;
+}
+
+int open_for_reading(const std::filesystem::path& path) {
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) throw_cannot_read(path, errno);
+  return file;
+}
+
+std::span<const std::byte> bytes_of(std::string_view text) {
+  return std::as_bytes(std::span(text.data(), text.size()));
+}
+
+}  // namespace
+
+AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)), sibling_(path_) {
+  struct stat old {};
+  if (::stat(path_.c_str(), &old) == 0) {
+    if (S_ISDIR(old.st_mode)) throw_cannot_write(path_, EISDIR);
+    // The rename would put an ordinary file in the place of, say, /dev/null.
+    require<FileError>(S_ISREG(old.st_mode), path_.string(),
+                       ": cannot be written: it is a device or a pipe; choose the name of an ordinary file");
+  }
+  // A sibling, because a rename is one step only inside one file system; the count, because threads may write side by
+  // side.
+  static std::atomic<unsigned> count{0};
+  sibling_ += ".part-" + std::to_string(::getpid()) + "-" + std::to_string(count++);
+  file_ = ::open(sibling_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, kFileMode);
+  if (file_ < 0) throw_cannot_write(path_, errno);
+}
+
+AtomicFile::~AtomicFile() {
+  if (file_ < 0) return;
+  ::close(file_);
+  ::unlink(sibling_.c_str());
+}
+
+void AtomicFile::require_open() const {
+  require<FileError>(file_ >= 0, path_.string(),
+                     ": cannot be written: it was committed or given up before; open it anew");
+}
+
+void AtomicFile::give_up(int reason) {
+  if (file_ >= 0) ::close(file_);
+  file_ = -1;
+  ::unlink(sibling_.c_str());
+  throw_cannot_write(path_, reason);
+}
+
+void AtomicFile::write(std::span<const std::byte> bytes) {
+  require_open();
+  const int reason = write_all(file_, bytes);
+  if (reason != 0) give_up(reason);
+}
+
+void AtomicFile::commit() {
+  require_open();
+  if (::fsync(file_) != 0) give_up(errno);
+  if (::close(std::exchange(file_, -1)) != 0) give_up(errno);
+  if (::rename(sibling_.c_str(), path_.c_str()) != 0) give_up(errno);
+  const int reason = sync_folder_or_reason(path_.parent_path());
+  require<FileError>(reason == 0, path_.string(),
+                     ": is written, but its folder cannot be synced: ", std::generic_category().message(reason),
+                     "; the file may be missing after a power failure");
+}
+
+void write_file_at_once(const std::filesystem::path& path, std::span<const std::byte> bytes) {
+  AtomicFile file(path);
+  file.write(bytes);
+  file.commit();
+}
+
+void write_file_at_once(const std::filesystem::path& path, std::string_view text) {
+  write_file_at_once(path, bytes_of(text));
+}
+
+AppendFile::AppendFile(std::filesystem::path path, Mode mode) : path_(std::move(path)) {
+  const int extra = mode == Mode::create_new ? O_EXCL : 0;
+  file_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | extra, kFileMode);
+  if (file_ < 0) throw_cannot_write(path_, errno);
+}
+
+AppendFile::~AppendFile() {
+  if (file_ >= 0) ::close(file_);
+}
+
+AppendFile::AppendFile(AppendFile&& other) noexcept
+    : path_(std::move(other.path_)), file_(std::exchange(other.file_, -1)) {}
+
+AppendFile& AppendFile::operator=(AppendFile&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(file_, other.file_);
+  return *this;
+}
+
+void AppendFile::write(std::span<const std::byte> bytes) {
+  const std::uint64_t before = size();
+  const int reason = write_all(file_, bytes);
+  if (reason == 0) return;
+  // Should this fail as well, readers find a torn end; the reason to report is still the first one.
+  [[maybe_unused]] const int restored = ::ftruncate(file_, static_cast<off_t>(before));
+  throw_cannot_write(path_, reason);
+}
+
+void AppendFile::write(std::string_view text) {
+  write(bytes_of(text));
+}
+
+void AppendFile::sync() {
+  if (::fsync(file_) != 0) throw_cannot_write(path_, errno);
+}
+
+void AppendFile::truncate(std::uint64_t size) {
+  require<InputError>(size <= this->size(), path_.string(), ": cannot be cut to ", size, " bytes, it has only ",
+                      this->size(), "; give a smaller length");
+  if (::ftruncate(file_, static_cast<off_t>(size)) != 0) throw_cannot_write(path_, errno);
+}
+
+std::uint64_t AppendFile::size() const {
+  struct stat state {};
+  if (::fstat(file_, &state) != 0) throw_cannot_write(path_, errno);
+  return static_cast<std::uint64_t>(state.st_size);
+}
+
+void sync_folder(const std::filesystem::path& folder) {
+  const int reason = sync_folder_or_reason(folder);
+  require<FileError>(reason == 0, folder.string(), ": cannot be synced: ", std::generic_category().message(reason),
+                     "; check that the folder exists and that you may read it");
+}
+
+std::string read_file(const std::filesystem::path& path) {
+  const Descriptor file(open_for_reading(path));
+  struct stat state {};
+  if (::fstat(file.number(), &state) != 0) throw_cannot_read(path, errno);
+  std::string text;
+  std::size_t filled = 0;
+  // One more than the size, so that the end is seen without growing.
+  constexpr std::size_t kSmallest = 4096;
+  text.resize(std::max(kSmallest, static_cast<std::size_t>(state.st_size) + 1));
+  for (;;) {
+    if (filled == text.size()) text.resize(2 * text.size());
+    const ssize_t count = ::read(file.number(), text.data() + filled, text.size() - filled);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) throw_cannot_read(path, errno);
+    if (count == 0) break;
+    filled += static_cast<std::size_t>(count);
+  }
+  text.resize(filled);
+  return text;
+}
+
+MappedFile::MappedFile(const std::filesystem::path& path) {
+  const Descriptor file(open_for_reading(path));
+  struct stat state {};
+  if (::fstat(file.number(), &state) != 0) throw_cannot_read(path, errno);
+  if (S_ISDIR(state.st_mode)) throw_cannot_read(path, EISDIR);
+  require<FileError>(S_ISREG(state.st_mode), path.string(),
+                     ": cannot be read: it is a device or a pipe; name an ordinary file");
+  // The system refuses to map nothing.
+  if (state.st_size == 0) return;
+  const auto size = static_cast<std::size_t>(state.st_size);
+  void* const memory = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.number(), 0);
+  if (memory == MAP_FAILED) throw_cannot_read(path, errno);
+  bytes_ = {static_cast<const std::byte*>(memory), size};
+}
+
+MappedFile::~MappedFile() {
+  if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+}
+
+MappedFile::MappedFile(MappedFile&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
+
+MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+}  // namespace routing
