@@ -253,9 +253,9 @@ TEST(MappedFile, NamesTheMissingRightToRead) {
   // Root may read everything, so root becomes somebody else for a moment.
   const bool root = ::geteuid() == 0;
   constexpr uid_t kNobody = 65534;
-  if (root) ASSERT_EQ(::seteuid(kNobody), 0);
+  ASSERT_TRUE(!root || ::seteuid(kNobody) == 0);
   const std::string message = message_of<FileError>([&] { MappedFile(folder / "secret"); });
-  if (root) ASSERT_EQ(::seteuid(0), 0);
+  ASSERT_TRUE(!root || ::seteuid(0) == 0);
   EXPECT_EQ(message, (folder / "secret").string() +
                          ": cannot be read: Permission denied; ask its owner for the right to read it");
 }
