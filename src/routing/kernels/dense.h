@@ -1,0 +1,80 @@
+// Dense products whose bits depend neither on the number of rows nor on the number of threads.
+//
+//   dense_product      outputs = rows . B (+ bias, then ReLU)      B = W^T (forward) or W (gradient of the rows)
+//   weight_gradient    dW = dY^T . X,  db = column sums of dY
+//
+// Products are cut into blocks of 64 rows and panels of columns; each block runs a oneDNN matmul made for one thread, a
+// last block filled up with zero rows runs the same one. A weight gradient sums over the rows in a fixed order.
+//
+// Layout     row-major, contiguous, float32; W is [out, in]
+// Overlap    outputs must not overlap an input
+// Precision  sums in float32. With bf16, factors (not bias or outputs) are first rounded to bfloat16, to nearest even.
+//            Processors without bfloat16 arithmetic compute the same products in float32.
+// Threads    spread over parallel_for
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+namespace routing::kernels {
+
+enum class DenseType { fp32, bf16 };
+
+struct WeightShape {
+  std::int64_t out = 0;
+  std::int64_t in = 0;
+};
+
+// The right factor of a product in the layout that the matmul likes best. Copies share their contents.
+class PackedMatrix {
+ public:
+  struct Contents;
+
+  // B = W^T, for outputs = inputs . W^T.
+  static PackedMatrix for_forward(const float* weight, WeightShape shape, DenseType type);
+  // B = W, for the gradient of the inputs.
+  static PackedMatrix for_data_gradient(const float* weight, WeightShape shape, DenseType type);
+
+  std::int64_t depth() const;    // rows of B
+  std::int64_t columns() const;  // columns of B
+  std::size_t bytes() const;
+  const Contents& contents() const { return *contents_; }
+
+ private:
+  std::shared_ptr<const Contents> contents_;
+};
+
+struct DenseOptions {
+  const float* bias = nullptr;  // [columns], or null
+  bool relu = false;
+  bool accumulate = false;  // add to what outputs holds; not together with bias or relu
+};
+
+// rows [num_rows, depth] -> outputs [num_rows, columns]. A row of outputs depends on its row alone, wherever it stands.
+void dense_product(const float* rows, std::int64_t num_rows, const PackedMatrix& matrix, const DenseOptions& options,
+                   float* outputs);
+
+struct GradientOptions {
+  DenseType type = DenseType::fp32;
+  bool accumulate = false;  // add to what the gradients hold
+};
+
+struct GradientInputs {
+  const float* outputs_gradient = nullptr;  // dY [num_rows, out]
+  const float* inputs = nullptr;            // X [num_rows, in]
+  std::int64_t num_rows = 0;
+};
+
+struct WeightGradients {
+  float* weight = nullptr;  // [out, in], or null
+  float* bias = nullptr;    // [out], or null; summed in float32, never rounded to bfloat16
+};
+
+void weight_gradient(const GradientInputs& inputs, WeightShape shape, const GradientOptions& options,
+                     const WeightGradients& gradients);
+
+// values[i] where outputs[i] > 0, else 0: the gradient behind a ReLU, from its outputs.
+void relu_gradient(const float* values, const float* outputs, std::int64_t count, float* gradient);
+
+}  // namespace routing::kernels
