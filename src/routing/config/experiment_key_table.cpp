@@ -86,7 +86,7 @@ void add_patterns(Keys& keys) {
       keys, "strided.", [](auto& config) -> auto& { return config.patterns.strided; });
   strided.add(
       "stride", [](auto& group) -> auto& { return std::get<StridedPattern>(group.pattern).stride; },
-      "a token reads every so-manieth token before it");
+      "a token reads the tokens at multiples of this distance before it, and itself");
   add_head_group(strided, clipped);
 
   KeySection random(

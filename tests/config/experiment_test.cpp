@@ -1,0 +1,209 @@
+#include "routing/config/experiment.h"
+
+#include "support/experiment_cases.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace routing {
+namespace {
+
+template <class Enum, std::size_t N, class Parse>
+void expect_words(const std::array<Enum, N>& values, const std::vector<std::string>& words, Parse parse) {
+  ASSERT_EQ(words.size(), N);
+  for (std::size_t index = 0; index < N; ++index) {
+    EXPECT_EQ(to_string(values[index]), words[index]);
+    EXPECT_EQ(parse(words[index]), values[index]);
+  }
+}
+
+TEST(ExperimentWords, GoBothWays) {
+  expect_words(kNormPlacements, {"post", "pre"}, parse_norm_placement);
+  expect_words(kFeedforwardKinds, {"relu", "geglu"}, parse_feedforward_kind);
+  expect_words(kOptimizerKinds, {"adam", "adamw"}, parse_optimizer_kind);
+  expect_words(kScheduleKinds, {"constant", "vaswani", "cosine", "rsqrt"}, parse_schedule_kind);
+  expect_words(kDataOrders, {"crops", "contiguous"}, parse_data_order);
+  expect_words(kPrecisions, {"fp32", "bf16", "auto"}, parse_precision);
+  EXPECT_EQ(to_string(LocalForm::sliding), "sliding");
+  EXPECT_EQ(to_string(LocalForm::block), "block");
+}
+
+TEST(ExperimentWords, UnknownOnesNameTheKeyAndTheNearest) {
+  EXPECT_EQ(refusal_of([] { parse_norm_placement("prae"); }),
+            "model.norm: 'prae' is not known; choose one of post, pre (did you mean pre?)");
+  EXPECT_EQ(refusal_of([] { parse_feedforward_kind("gegl"); }),
+            "model.feedforward: 'gegl' is not known; choose one of relu, geglu (did you mean geglu?)");
+  EXPECT_EQ(refusal_of([] { parse_optimizer_kind("admw"); }),
+            "train.optimizer: 'admw' is not known; choose one of adam, adamw (did you mean adamw?)");
+  EXPECT_TRUE(refusal_of([] { parse_schedule_kind("rsqt"); }).ends_with("(did you mean rsqrt?)"));
+  EXPECT_TRUE(refusal_of([] { parse_data_order("cops"); }).ends_with("(did you mean crops?)"));
+  EXPECT_TRUE(refusal_of([] { parse_precision("bf61"); }).ends_with("(did you mean bf16?)"));
+}
+
+TEST(ContentLayers, AreRangesOfTheStack) {
+  EXPECT_EQ(parse_content_layers("all"), every_layer());
+  EXPECT_EQ(parse_content_layers("top 2"), (LayerRange{-2, -1}));
+  EXPECT_EQ(parse_content_layers("bottom 3"), (LayerRange{0, 2}));
+  EXPECT_EQ(parse_content_layers("1..3"), (LayerRange{1, 3}));
+  EXPECT_EQ(parse_content_layers("4..4"), (LayerRange{4, 4}));
+}
+
+TEST(ContentLayers, OtherWordsAreRefusedWithTheGrammar) {
+  for (const std::string text : {"", "none", "top", "top ", "top x", "top -1", "top 2 ", "1..", "..3", "1...3",
+                                 "-2..-1", "1-3", "bottom", "All"}) {
+    EXPECT_EQ(refusal_of([&] { parse_content_layers(text); }),
+              "attention.content_layers: '" + text +
+                  "' is not known; write all, top N, bottom N or FIRST..LAST, such as top 2 or 1..3");
+  }
+  EXPECT_EQ(refusal_of([] { parse_content_layers("top 0"); }),
+            "attention.content_layers: 'top 0' are no layers; set attention.content to local instead");
+  EXPECT_EQ(refusal_of([] { parse_content_layers("3..1"); }),
+            "attention.content_layers: '3..1' begins at 3 and ends before it, at 1; write the lower layer first");
+}
+
+// "local 4 + routing 4" for each layer.
+std::vector<std::string> heads_by_layer(const ExperimentConfig& config) {
+  std::vector<std::string> layers;
+  for (std::int64_t layer = 0; layer < config.model.layers; ++layer) {
+    std::string text;
+    for (const HeadGroupConfig& group : attention_of_layer(config, layer).head_groups) {
+      text += (text.empty() ? "" : " + ") + pattern_name(group.pattern) + " " + std::to_string(group.heads);
+    }
+    layers.push_back(text);
+  }
+  return layers;
+}
+
+TEST(LayerRules, HeadsAreSharedBetweenLocalAndContent) {
+  ExperimentConfig config;
+  config.model.layers = 2;
+  config.attention = {.heads = 8, .content_heads = 3, .content = "routing", .content_layers = "all"};
+  EXPECT_EQ(heads_by_layer(config), (std::vector<std::string>{"local 5 + routing 3", "local 5 + routing 3"}));
+  config.attention.content_heads = 8;
+  EXPECT_EQ(heads_by_layer(config), (std::vector<std::string>{"routing 8", "routing 8"}));
+  config.attention.content_heads = 0;
+  EXPECT_EQ(heads_by_layer(config), (std::vector<std::string>{"local 8", "local 8"}));
+  config.attention.content_heads = 3;
+  config.attention.content = "local";
+  EXPECT_EQ(heads_by_layer(config), (std::vector<std::string>{"local 8", "local 8"}));
+}
+
+TEST(LayerRules, EveryPatternCanBeTheContent) {
+  for (const std::string& content : content_patterns()) {
+    ExperimentConfig config;
+    config.model.layers = 1;
+    config.attention.content = content;
+    EXPECT_EQ(heads_by_layer(config).front(), content == "local" ? "local 8" : "local 4 + " + content + " 4");
+    EXPECT_EQ(refusal_of([&] { validate(config); }), "accepted") << content;
+  }
+  EXPECT_EQ(content_patterns().size(), std::variant_size_v<PatternConfig>);
+}
+
+TEST(LayerRules, ContentIsInItsLayersOnly) {
+  ExperimentConfig config;
+  config.model.layers = 4;
+  const std::string mixed = "local 4 + routing 4";
+  const std::string local = "local 8";
+  using Layers = std::vector<std::string>;
+  config.attention.content_layers = "top 1";
+  EXPECT_EQ(heads_by_layer(config), (Layers{local, local, local, mixed}));
+  config.attention.content_layers = "bottom 3";
+  EXPECT_EQ(heads_by_layer(config), (Layers{mixed, mixed, mixed, local}));
+  config.attention.content_layers = "1..2";
+  EXPECT_EQ(heads_by_layer(config), (Layers{local, mixed, mixed, local}));
+  config.attention.content_layers = "top 4";
+  EXPECT_EQ(heads_by_layer(config), (Layers{mixed, mixed, mixed, mixed}));
+}
+
+TEST(LayerRules, GroupsAreTheSectionsWithTheLayoutsHeads) {
+  ExperimentConfig config = unlike_defaults();
+  const auto group_for = [&](const std::string& content) {
+    config.attention.content = content;
+    config.attention.content_layers = "all";
+    return layer_rules(config).front().head_groups.back();
+  };
+  const auto with_heads = [](HeadGroupConfig group) {
+    group.heads = 5;
+    return group;
+  };
+  EXPECT_EQ(group_for("full"), with_heads(config.patterns.full));
+  EXPECT_EQ(group_for("strided"), with_heads(config.patterns.strided));
+  EXPECT_EQ(group_for("random"), with_heads(config.patterns.random));
+  EXPECT_EQ(group_for("lsh"), with_heads(config.patterns.lsh));
+  EXPECT_EQ(group_for("routing"), with_heads(config.routing.group));
+}
+
+TEST(LayerRules, OffsetsReachAsFarAsTheWindowUnlessTheSectionSaysOtherwise) {
+  ExperimentConfig config;
+  std::get<LocalPattern>(config.patterns.local.pattern).window = 77;
+  config.routing.routing().window = 55;
+  config.routing.group.relative = RelativePosition::rank;
+  std::vector<HeadGroupConfig> groups = layer_rules(config).front().head_groups;
+  EXPECT_EQ(groups[0].relative, RelativePosition::true_offset) << "text has no other positions";
+  EXPECT_EQ(groups[0].max_relative, 77);
+  EXPECT_EQ(groups[1].max_relative, 55);
+  config.patterns.local.max_relative = 8;
+  config.routing.group.relative = RelativePosition::none;
+  groups = layer_rules(config).front().head_groups;
+  EXPECT_EQ(groups[0].max_relative, 8);
+  EXPECT_EQ(groups[1].max_relative, 0) << "no table, no length";
+}
+
+TEST(LayerRules, FullHeadsKnowOffsetsUpTo256) {
+  const HeadGroupConfig full = PatternSections{}.full;
+  EXPECT_EQ(full.relative, RelativePosition::true_offset);
+  EXPECT_EQ(full.max_relative, 256);
+}
+
+TEST(AttentionOfLayer, TakesNameWidthAndDropoutFromTheModel) {
+  ExperimentConfig config;
+  config.model.attention_dropout = 0.25;
+  const AttentionConfig layer = attention_of_layer(config, 3);
+  EXPECT_EQ(layer.name, "layer 3");
+  EXPECT_EQ(layer.kind, AttentionKind::causal_self);
+  EXPECT_EQ(layer.width, 256);
+  EXPECT_EQ(layer.head_dim, std::nullopt);
+  EXPECT_EQ(head_dim(layer), 32);
+  EXPECT_EQ(layer.dropout, 0.25);
+  config.model.head_dim = 48;
+  EXPECT_EQ(head_dim(attention_of_layer(config, 0)), 48);
+  EXPECT_EQ(refusal_of([&] { attention_of_layer(config, 4); }), "layer 4 is not one of the 4 layers 0 to 3");
+}
+
+TEST(AttentionOfLayer, HabitsOfTheRoutingCodeNeedRouting) {
+  ExperimentConfig config;
+  config.routing.head_mix = true;
+  EXPECT_TRUE(attention_of_layer(config, 0).head_mix);
+  EXPECT_FALSE(attention_of_layer(config, 0).unused_key_columns);
+  config.routing.head_mix = false;
+  config.routing.unused_key_columns = true;
+  EXPECT_FALSE(attention_of_layer(config, 0).head_mix);
+  EXPECT_TRUE(attention_of_layer(config, 0).unused_key_columns);
+  config.routing.head_mix = true;
+  for (const std::string content : {"local", "full", "lsh"}) {
+    config.attention.content = content;
+    EXPECT_FALSE(attention_of_layer(config, 0).head_mix) << content;
+    EXPECT_FALSE(attention_of_layer(config, 0).unused_key_columns) << content;
+  }
+}
+
+TEST(ValidityLabel, IsCausalUnlessALayerSelectsFromTheWholeSequence) {
+  ExperimentConfig config;
+  EXPECT_EQ(validity_label(config), "causal");
+  config.routing.routing().selection = RoutingSelection::nearest;
+  EXPECT_EQ(validity_label(config), "causal");
+  config.routing.routing().selection = RoutingSelection::balanced;
+  EXPECT_EQ(validity_label(config), "selection reads the future");
+  config.attention.content_layers = "top 1";
+  EXPECT_EQ(validity_label(config), "selection reads the future");
+  config.attention.content_heads = 0;
+  EXPECT_EQ(validity_label(config), "causal") << "no head is routed";
+  config.attention.content_heads = 4;
+  config.attention.content = "full";
+  EXPECT_EQ(validity_label(config), "causal");
+}
+
+}  // namespace
+}  // namespace routing

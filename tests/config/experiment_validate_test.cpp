@@ -1,0 +1,240 @@
+#include "routing/config/experiment.h"
+#include "support/experiment_cases.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace routing {
+namespace {
+
+using C = ExperimentConfig;
+
+// Changes one thing about a good configuration.
+template <class Change>
+std::string refusal_after(const Change& change) {
+  ExperimentConfig config;
+  change(config);
+  return refusal_of([&] { validate(config); });
+}
+
+TEST(ValidateExperiment, DefaultsAreAccepted) {
+  EXPECT_EQ(refusal_after([](C&) {}), "accepted");
+}
+
+TEST(ValidateExperiment, CountsHaveASmallestValueAndItIsAccepted) {
+  struct Case {
+    std::string key;
+    std::int64_t least;
+    std::function<void(C&, std::int64_t)> set;
+  };
+  const std::vector<Case> cases{
+      {"model.vocab_size", 2, [](C& c, auto v) { c.model.vocab_size = v; }},
+      {"model.layers", 1, [](C& c, auto v) { c.model.layers = v; }},
+      {"model.embedding_width", 0, [](C& c, auto v) { c.model.embedding_width = v; }},
+      {"model.feedforward_width", 1, [](C& c, auto v) { c.model.feedforward_width = v; }},
+      {"model.head_dim", 0, [](C& c, auto v) { c.model.head_dim = v; }},
+      {"train.steps", 1, [](C& c, auto v) { c.train.steps = v; }},
+      {"train.batch_size", 1, [](C& c, auto v) { c.train.batch_size = v; }},
+      {"train.accumulation", 1, [](C& c, auto v) { c.train.accumulation = v; }},
+      {"train.warmup_steps", 0, [](C& c, auto v) { c.train.warmup_steps = v; }},
+      {"train.decay_steps", 0, [](C& c, auto v) { c.train.decay_steps = v; }},
+      {"train.log_every", 1, [](C& c, auto v) { c.train.log_every = v; }},
+      {"train.eval_every", 0, [](C& c, auto v) { c.train.eval_every = v; }},
+      {"train.eval_tokens", 0, [](C& c, auto v) { c.train.eval_tokens = v; }},
+      {"train.checkpoint_every", 0, [](C& c, auto v) { c.train.checkpoint_every = v; }},
+      {"train.keep_checkpoints", 1, [](C& c, auto v) { c.train.keep_checkpoints = v; }},
+      {"eval.stride", 0, [](C& c, auto v) { c.eval.stride = v; }},
+      {"eval.batch_size", 1, [](C& c, auto v) { c.eval.batch_size = v; }},
+  };
+  for (const Case& one : cases) {
+    EXPECT_EQ(refusal_after([&](C& c) { one.set(c, one.least); }), "accepted") << one.key;
+    EXPECT_EQ(
+        refusal_after([&](C& c) { one.set(c, one.least - 1); }),
+        one.key + " is " + std::to_string(one.least - 1) + ", but it must be at least " + std::to_string(one.least));
+  }
+  EXPECT_EQ(refusal_after([](C& c) { c.model.width = 0; }), "model.width is 0, but it must be at least 1");
+  EXPECT_EQ(refusal_after([](C& c) { c.train.sequence_length = 0; }),
+            "train.sequence_length is 0, but it must be at least 1");
+  EXPECT_EQ(refusal_after([](C& c) { c.attention.heads = 0; }), "attention.heads is 0, but it must be at least 1");
+}
+
+TEST(ValidateExperiment, ProbabilitiesAreAtLeast0AndBelow1) {
+  struct Case {
+    std::string key;
+    std::function<double&(C&)> field;
+  };
+  const std::vector<Case> cases{
+      {"model.embedding_dropout", [](C& c) -> double& { return c.model.embedding_dropout; }},
+      {"model.residual_dropout", [](C& c) -> double& { return c.model.residual_dropout; }},
+      {"model.attention_dropout", [](C& c) -> double& { return c.model.attention_dropout; }},
+      {"model.feedforward_dropout", [](C& c) -> double& { return c.model.feedforward_dropout; }},
+      {"model.input_dropout", [](C& c) -> double& { return c.model.input_dropout; }},
+      {"train.beta1", [](C& c) -> double& { return c.train.beta1; }},
+      {"train.beta2", [](C& c) -> double& { return c.train.beta2; }},
+  };
+  for (const Case& one : cases) {
+    const auto refusal = [&](double value) { return refusal_after([&](C& c) { one.field(c) = value; }); };
+    EXPECT_EQ(refusal(0.0), "accepted") << one.key;
+    EXPECT_EQ(refusal(0.999), "accepted") << one.key;
+    EXPECT_EQ(refusal(1.0), one.key + " is 1, but it must be at least 0 and below 1");
+    EXPECT_EQ(refusal(-0.1), one.key + " is -0.1, but it must be at least 0 and below 1");
+    EXPECT_EQ(refusal(std::numeric_limits<double>::quiet_NaN()),
+              one.key + " is nan, but it must be at least 0 and below 1");
+  }
+}
+
+TEST(ValidateExperiment, NumbersOfTrainingAreFiniteAndNotNegative) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  const std::string not_below = ", but it must be a finite number not below 0";
+  const std::string above = ", but it must be a finite number above 0";
+  EXPECT_EQ(refusal_after([](C& c) { c.train.minutes = -1; }), "train.minutes is -1" + not_below);
+  EXPECT_EQ(refusal_after([](C& c) { c.train.weight_decay = -1; }), "train.weight_decay is -1" + not_below);
+  EXPECT_EQ(refusal_after([](C& c) { c.train.clip = -1; }), "train.clip is -1" + not_below);
+  EXPECT_EQ(refusal_after([&](C& c) { c.train.clip = infinity; }), "train.clip is inf" + not_below);
+  EXPECT_EQ(refusal_after([](C& c) { c.train.learning_rate = 0; }), "train.learning_rate is 0" + above);
+  EXPECT_EQ(refusal_after([](C& c) { c.train.epsilon = 0; }), "train.epsilon is 0" + above);
+  EXPECT_EQ(refusal_after([](C& c) { c.train.minutes = c.train.weight_decay = c.train.clip = 0; }), "accepted");
+  const std::string share = ", but it is a share of train.learning_rate between 0 and 1";
+  EXPECT_EQ(refusal_after([](C& c) { c.train.final_learning_rate = 1.5; }), "train.final_learning_rate is 1.5" + share);
+  EXPECT_EQ(refusal_after([](C& c) { c.train.final_learning_rate = -0.5; }),
+            "train.final_learning_rate is -0.5" + share);
+  EXPECT_EQ(refusal_after([](C& c) { c.train.final_learning_rate = 1.0; }), "accepted");
+  EXPECT_EQ(refusal_after([](C& c) { c.train.seed = 9223372036854775808U; }),
+            "train.seed 9223372036854775808 is above 9223372036854775807, the largest number of a TOML file; choose a "
+            "smaller one");
+}
+
+TEST(ValidateExperiment, SchedulesFitTheirWarmup) {
+  EXPECT_EQ(refusal_after([](C& c) { c.train.decay_steps = c.train.warmup_steps = 50; }),
+            "train.decay_steps 50 is not after train.warmup_steps 50; raise train.decay_steps or lower "
+            "train.warmup_steps");
+  EXPECT_EQ(refusal_after([](C& c) { c.train.steps = 20; }), "accepted") << "a trial may end inside the warm-up";
+  for (const ScheduleKind kind : {ScheduleKind::vaswani, ScheduleKind::rsqrt}) {
+    EXPECT_EQ(refusal_after([&](C& c) { c.train.schedule = kind, c.train.warmup_steps = 0; }),
+              "train.warmup_steps is 0, but train.schedule " + std::string(to_string(kind)) +
+                  " begins to fall there and needs at least 1; raise train.warmup_steps or change train.schedule");
+    EXPECT_EQ(refusal_after([&](C& c) { c.train.schedule = kind, c.train.warmup_steps = 1; }), "accepted");
+  }
+  EXPECT_EQ(refusal_after([](C& c) { c.train.schedule = ScheduleKind::constant, c.train.warmup_steps = 0; }),
+            "accepted");
+}
+
+TEST(ValidateExperiment, AWindowLongerThanTheSequenceIsRefusedByItsKey) {
+  EXPECT_EQ(refusal_after([](C& c) { c.routing.routing().window = 4096; }),
+            "routing.window 4096 is longer than train.sequence_length 2048; lower routing.window or raise "
+            "train.sequence_length");
+  EXPECT_EQ(refusal_after([](C& c) { std::get<LocalPattern>(c.patterns.local.pattern).window = 2049; }),
+            "local.window 2049 is longer than train.sequence_length 2048; lower local.window or raise "
+            "train.sequence_length");
+  EXPECT_EQ(refusal_after([](C& c) {
+              std::get<LshPattern>(c.patterns.lsh.pattern).window = 2049;
+              c.attention.content = "lsh";
+            }),
+            "lsh.window 2049 is longer than train.sequence_length 2048; lower lsh.window or raise "
+            "train.sequence_length");
+  EXPECT_EQ(refusal_after([](C& c) {
+              std::get<RandomPattern>(c.patterns.random.pattern).window = 2049;
+              c.attention.content = "random";
+            }),
+            "random.window 2049 is longer than train.sequence_length 2048; lower random.window or raise "
+            "train.sequence_length");
+  EXPECT_EQ(refusal_after([](C& c) { c.routing.routing().window = 2048; }), "accepted");
+}
+
+TEST(ValidateExperiment, PatternsThatNoLayerUsesMayBeAnything) {
+  EXPECT_EQ(refusal_after([](C& c) {
+              c.routing.routing().window = 4096;
+              std::get<LshPattern>(c.patterns.lsh.pattern).buckets = -1;
+              c.attention.content = "full";
+            }),
+            "accepted");
+  EXPECT_EQ(refusal_after([](C& c) {
+              std::get<LocalPattern>(c.patterns.local.pattern).window = 4096;
+              c.attention.content_heads = c.attention.heads;
+            }),
+            "accepted")
+      << "all heads are routed";
+  EXPECT_NE(refusal_after([](C& c) {
+              std::get<LocalPattern>(c.patterns.local.pattern).window = 4096;
+              c.attention.content_heads = c.attention.heads;
+              c.attention.content_layers = "top 1";
+            }),
+            "accepted")
+      << "lower layers are local";
+}
+
+TEST(ValidateExperiment, SectionsInUseAreCheckedByName) {
+  EXPECT_EQ(refusal_after([](C& c) { std::get<LocalPattern>(c.patterns.local.pattern).window = 0; }),
+            "[local]: window is 0, but it must be at least 1");
+  EXPECT_EQ(refusal_after([](C& c) { c.routing.routing().decay = 1.0; }),
+            "[routing]: decay is 1, but it must be at least 0 and below 1");
+  EXPECT_EQ(refusal_after([](C& c) {
+              c.attention.content = "lsh";
+              std::get<LshPattern>(c.patterns.lsh.pattern).buckets = 7;
+            }),
+            "[lsh]: buckets is 7, but a rotation makes pairs of buckets; use 8");
+  EXPECT_EQ(refusal_after([](C& c) {
+              c.attention.content = "full";
+              c.patterns.full.max_relative = 0;
+            }),
+            "[full]: max_relative is 0, but relative positions need at least 1");
+}
+
+TEST(ValidateExperiment, HeadsFitTheLayerAndTheWidth) {
+  EXPECT_EQ(refusal_after([](C& c) { c.attention.content_heads = 9; }),
+            "attention.content_heads 9 is not between 0 and attention.heads 8; lower attention.content_heads or raise "
+            "attention.heads");
+  EXPECT_EQ(refusal_after([](C& c) { c.attention.content_heads = -1; }),
+            "attention.content_heads -1 is not between 0 and attention.heads 8; lower attention.content_heads or raise "
+            "attention.heads");
+  EXPECT_EQ(refusal_after([](C& c) { c.model.width = 250; }),
+            "model.width 250 is not a multiple of attention.heads 8; change one of them or set model.head_dim");
+  EXPECT_EQ(refusal_after([](C& c) { c.model.width = 250, c.model.head_dim = 32; }), "accepted");
+}
+
+TEST(ValidateExperiment, ContentIsAKnownPatternInLayersThatExist) {
+  EXPECT_EQ(refusal_after([](C& c) { c.attention.content = "routed"; }),
+            "attention.content: 'routed' is not known; choose one of local, full, strided, random, lsh, routing (did "
+            "you mean routing?)");
+  EXPECT_EQ(refusal_after([](C& c) { c.attention.content_layers = "top 5"; }),
+            "attention.content_layers 'top 5' needs 5 layers, but model.layers is 4; change attention.content_layers "
+            "or raise model.layers");
+  EXPECT_EQ(refusal_after([](C& c) { c.attention.content_layers = "2..4"; }),
+            "attention.content_layers '2..4' needs 5 layers, but model.layers is 4; change attention.content_layers "
+            "or raise model.layers");
+  EXPECT_EQ(refusal_after([](C& c) { c.attention.content_layers = "top 4"; }), "accepted");
+  EXPECT_EQ(refusal_after([](C& c) { c.attention.content_layers = "2..3"; }), "accepted");
+  EXPECT_TRUE(refusal_after([](C& c) { c.attention.content_layers = "some"; }).starts_with("attention.content_layers"));
+}
+
+// With its own embedding width the output goes width -> embedding width -> vocabulary, so the table always fits.
+TEST(ValidateExperiment, TheOutputMayBeTiedAtAnyEmbeddingWidth) {
+  for (const std::int64_t width : {0, 256, 64}) {
+    EXPECT_EQ(refusal_after([&](C& c) { c.model.tied_output = true, c.model.embedding_width = width; }), "accepted");
+  }
+}
+
+TEST(ValidateExperiment, EvaluationReadsASplitThatHasBytesWithoutGaps) {
+  EXPECT_EQ(refusal_after([](C& c) { c.data.split = "rest/0/2000000"; }),
+            "eval.split is valid, but in data.split 'rest/0/2000000' that part has 0 bytes; choose another eval.split "
+            "or change data.split");
+  EXPECT_EQ(refusal_after([](C& c) { c.data.split = "rest/0/2000000", c.eval.split = "test"; }), "accepted");
+  EXPECT_EQ(refusal_after([](C& c) { c.eval.split = "tets"; }),
+            "eval.split: 'tets' is not known; choose one of train, valid, test (did you mean test?)");
+  EXPECT_TRUE(refusal_after([](C& c) { c.data.split = "90%/10%"; }).starts_with("data.split: '90%/10%' has 2 parts"));
+  EXPECT_EQ(refusal_after([](C& c) { c.eval.stride = 2049; }),
+            "eval.stride 2049 is longer than train.sequence_length 2048, so that tokens would be left out; lower "
+            "eval.stride or raise train.sequence_length");
+  EXPECT_EQ(refusal_after([](C& c) { c.eval.stride = 2048; }), "accepted");
+}
+
+TEST(ValidateExperiment, AnExperimentHasAName) {
+  EXPECT_EQ(refusal_after([](C& c) { c.name = ""; }), "name is empty; give the experiment a name");
+}
+
+}  // namespace
+}  // namespace routing

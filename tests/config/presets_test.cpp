@@ -1,0 +1,126 @@
+#include "routing/config/presets.h"
+
+#include "routing/config/keys.h"
+#include "routing/config/resolve.h"
+#include "routing/config/toml.h"
+#include "support/experiment_cases.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace routing {
+namespace {
+
+// Which keys of two configurations differ.
+std::set<std::string> differences(const ExperimentConfig& first, const ExperimentConfig& second) {
+  std::set<std::string> keys;
+  for (const std::string& key : experiment_keys()) {
+    if (get_key(first, key) != get_key(second, key)) keys.insert(key);
+  }
+  return keys;
+}
+
+ExperimentConfig preset_of(const std::string& name) {
+  return resolve({.preset = name});
+}
+
+TEST(Presets, AreTheFilesOfTheirFolder) {
+  std::set<std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator(std::string(ROUTING_SOURCE_DIR) + "/presets")) {
+    ASSERT_EQ(entry.path().extension(), ".toml");
+    const std::string name = entry.path().stem();
+    files.insert(name);
+    std::ifstream file(entry.path());
+    EXPECT_EQ(preset_text(name), std::string(std::istreambuf_iterator<char>(file), {})) << name;
+  }
+  EXPECT_EQ(std::vector<std::string>(files.begin(), files.end()), preset_names());
+  EXPECT_EQ(embedded_presets().size(), files.size());
+  EXPECT_GE(files.size(), 3U);
+}
+
+TEST(Presets, AllAreValidAndCarryTheirName) {
+  for (const std::string& name : preset_names()) {
+    ExperimentConfig config;
+    ASSERT_EQ(refusal_of([&] { apply_toml(config, preset_text(name), name); }), "accepted");
+    EXPECT_EQ(refusal_of([&] { validate(config); }), "accepted") << name;
+    EXPECT_EQ(config.name, name);
+  }
+}
+
+TEST(Presets, AllComeBackFromTheirResolvedFile) {
+  for (const std::string& name : preset_names()) {
+    ExperimentConfig read = unlike_defaults();
+    apply_toml(read, to_toml(preset_of(name)), name);
+    read.routing.group.heads = preset_of(name).routing.group.heads;  // has no key: attention.content_heads is used
+    EXPECT_EQ(read, preset_of(name)) << name;
+  }
+}
+
+TEST(Presets, AllBeginWithACommentThatSaysWhatTheyAre) {
+  for (const std::string& name : preset_names()) EXPECT_GE(preset_summary(name).size(), 20U) << name;
+  EXPECT_EQ(preset_summary("tiny-enwik8-local"),
+            "The same model as tiny-enwik8 with local heads only: what routing has to beat.");
+}
+
+TEST(Presets, AnUnknownOneNamesAllAndTheNearest) {
+  std::string names;
+  for (const std::string& name : preset_names()) names += (names.empty() ? "" : ", ") + name;
+  const std::string message =
+      "preset: 'tiny-enwk8' is not known; choose one of " + names + " (did you mean tiny-enwik8?)";
+  EXPECT_EQ(refusal_of([] { preset_text("tiny-enwk8"); }), message);
+  EXPECT_EQ(refusal_of([] { preset_summary("tiny-enwk8"); }), message);
+}
+
+TEST(Presets, TinyEnwik8IsAsDescribed) {
+  const ExperimentConfig config = preset_of("tiny-enwik8");
+  EXPECT_EQ(config.model.vocab_size, 256);
+  EXPECT_EQ(config.model.layers, 4);
+  EXPECT_EQ(config.model.width, 256);
+  EXPECT_EQ(config.model.feedforward_width, 1024);
+  EXPECT_EQ(config.train.sequence_length, 2048);
+  EXPECT_EQ(config.train.batch_size, 4);
+  EXPECT_EQ(config.train.steps, 1000);
+  EXPECT_EQ(config.train.optimizer, OptimizerKind::adam);
+  EXPECT_EQ(config.train.beta1, 0.9);
+  EXPECT_EQ(config.train.beta2, 0.98);
+  EXPECT_EQ(config.train.learning_rate, 1e-3);
+  EXPECT_EQ(config.train.schedule, ScheduleKind::cosine);
+  EXPECT_EQ(config.train.warmup_steps, 100);
+  EXPECT_EQ(config.train.clip, 1.0);
+  EXPECT_EQ(validity_label(config), "causal");
+  for (std::int64_t layer = 0; layer < 4; ++layer) {
+    const AttentionConfig attention = attention_of_layer(config, layer);
+    ASSERT_EQ(attention.head_groups.size(), 2U);
+    EXPECT_EQ(attention.head_groups[0].heads, 4);
+    EXPECT_EQ(std::get<LocalPattern>(attention.head_groups[0].pattern).window, 128);
+    EXPECT_EQ(attention.head_groups[1].heads, 4);
+    const auto& routing = std::get<RoutingPattern>(attention.head_groups[1].pattern);
+    EXPECT_EQ(routing.selection, RoutingSelection::threshold);
+    EXPECT_EQ(routing.clusters, 16);
+    EXPECT_EQ(routing.window, 128);
+  }
+}
+
+TEST(Presets, TheLocalTwinDiffersInItsHeadsOnly) {
+  EXPECT_EQ(differences(preset_of("tiny-enwik8"), preset_of("tiny-enwik8-local")),
+            (std::set<std::string>{"name", "attention.content"}));
+  const AttentionConfig layer = attention_of_layer(preset_of("tiny-enwik8-local"), 0);
+  ASSERT_EQ(layer.head_groups.size(), 1U);
+  EXPECT_EQ(layer.head_groups[0].heads, 8);
+}
+
+TEST(Presets, QuickstartIsTinyEnwik8ForThreeMinutesOnAnyFile) {
+  EXPECT_EQ(differences(preset_of("tiny-enwik8"), preset_of("quickstart")),
+            (std::set<std::string>{"name", "train.minutes", "data.split", "train.eval_every", "eval.split"}));
+  EXPECT_EQ(preset_of("quickstart").train.minutes, 3.0);
+  EXPECT_EQ(preset_of("quickstart").data.split, "rest/0/2000000");
+}
+
+}  // namespace
+}  // namespace routing
