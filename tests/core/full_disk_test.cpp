@@ -2,15 +2,13 @@
 // the test may mount one.
 #include "routing/core/error.h"
 #include "routing/core/files.h"
+#include "support/file_size_limit.h"
 #include "support/temporary_folder.h"
 
 #include <gtest/gtest.h>
 
-#include <csignal>
-#include <fstream>
 #include <string>
 #include <sys/mount.h>
-#include <sys/resource.h>
 
 namespace routing {
 namespace {
@@ -18,27 +16,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kLimit = 65536;
-
-// Until its end no file of this process grows beyond kLimit bytes.
-class FileSizeLimit {
- public:
-  FileSizeLimit() : old_handler_(std::signal(SIGXFSZ, SIG_IGN)) {
-    ::getrlimit(RLIMIT_FSIZE, &old_limit_);
-    rlimit limit = old_limit_;
-    limit.rlim_cur = kLimit;
-    ::setrlimit(RLIMIT_FSIZE, &limit);
-  }
-  ~FileSizeLimit() {
-    ::setrlimit(RLIMIT_FSIZE, &old_limit_);
-    std::signal(SIGXFSZ, old_handler_);
-  }
-  FileSizeLimit(const FileSizeLimit&) = delete;
-  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
-
- private:
-  rlimit old_limit_{};
-  void (*old_handler_)(int);
-};
 
 // A file system of kLimit bytes in memory, if this process may mount one.
 class SmallDisk {
@@ -89,7 +66,7 @@ void expect_full_disk_leaves_old_files(const TemporaryFolder& folder, const std:
 
 TEST(FullDisk, BeyondTheLargestSizeOfAFileLeavesOldFilesWhole) {
   const TemporaryFolder folder;
-  const FileSizeLimit limit;
+  const FileSizeLimit limit(kLimit);
   expect_full_disk_leaves_old_files(folder,
                                     ": cannot be written: File too large; raise the largest allowed size of a "
                                     "file (ulimit -f) or choose another disk");
