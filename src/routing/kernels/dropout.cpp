@@ -1,0 +1,98 @@
+#include "routing/kernels/dropout.h"
+
+#include "routing/core/parallel.h"
+#include "routing/core/random.h"
+#include "routing/kernels/simd_level.h"
+
+#include <algorithm>
+
+namespace routing::kernels {
+namespace {
+
+// Philox on this many counters at once: one word of all of them after the other, as vector registers hold them.
+constexpr std::int64_t kCounters = 16;
+constexpr std::int64_t kColumns = 4 * kCounters;
+
+struct Words {
+  std::uint32_t word[4][kCounters];
+};
+
+[[gnu::always_inline]] inline void philox_rounds(std::uint64_t key, Words& words) {
+  auto key0 = static_cast<std::uint32_t>(key);
+  auto key1 = static_cast<std::uint32_t>(key >> 32U);
+  for (int round = 0; round < kPhiloxRounds; ++round) {
+    for (std::int64_t c = 0; c < kCounters; ++c) {
+      const std::uint64_t product0 = std::uint64_t{kPhiloxMultiplier0} * words.word[0][c];
+      const std::uint64_t product1 = std::uint64_t{kPhiloxMultiplier1} * words.word[2][c];
+      words.word[0][c] = static_cast<std::uint32_t>(product1 >> 32U) ^ words.word[1][c] ^ key0;
+      words.word[1][c] = static_cast<std::uint32_t>(product1);
+      words.word[2][c] = static_cast<std::uint32_t>(product0 >> 32U) ^ words.word[3][c] ^ key1;
+      words.word[3][c] = static_cast<std::uint32_t>(product0);
+    }
+    key0 += kPhiloxWeyl0;
+    key1 += kPhiloxWeyl1;
+  }
+}
+
+struct RowDraw {
+  std::uint64_t key = 0;
+  std::uint32_t token = 0;
+  std::uint32_t drop_below = 0;
+};
+
+template <class Number>
+[[gnu::always_inline]] inline void drop_row(const Number* inputs, std::int64_t width, const RowDraw& draw, Number scale,
+                                            Number* outputs) {
+  for (std::int64_t first = 0; first < width; first += kColumns) {
+    Words words;
+    for (std::int64_t c = 0; c < kCounters; ++c) {
+      words.word[0][c] = static_cast<std::uint32_t>(first / 4 + c);
+      words.word[1][c] = draw.token;
+      words.word[2][c] = 0;
+      words.word[3][c] = 0;
+    }
+    philox_rounds(draw.key, words);
+    Number factors[kColumns];
+    for (std::int64_t c = 0; c < kCounters; ++c) {
+      for (std::int64_t w = 0; w < 4; ++w) factors[4 * c + w] = words.word[w][c] >= draw.drop_below ? scale : Number{0};
+    }
+    const std::int64_t columns = std::min(kColumns, width - first);
+    // A product with 0 would let an infinite or missing number through.
+    for (std::int64_t i = 0; i < columns; ++i) {
+      outputs[first + i] = factors[i] != Number{0} ? inputs[first + i] * factors[i] : Number{0};
+    }
+  }
+}
+
+template <class Number>
+void drop_rows(const Number* inputs, const DropoutShape& shape, const std::uint64_t* keys, double probability,
+               Number* outputs) {
+  constexpr std::int64_t kGrain = 32;
+  const auto drop_below = static_cast<std::uint32_t>(probability * 0x1.0p32);
+  const auto scale = static_cast<Number>(1.0 / (1.0 - probability));
+  parallel_for(0, shape.num_samples * shape.num_tokens, kGrain, [&](std::int64_t first, std::int64_t last) {
+    at_best_level([&]() __attribute__((always_inline)) {
+      for (std::int64_t row = first; row < last; ++row) {
+        drop_row(inputs + row * shape.width, shape.width,
+                 {.key = keys[row / shape.num_tokens],
+                  .token = static_cast<std::uint32_t>(row % shape.num_tokens),
+                  .drop_below = drop_below},
+                 scale, outputs + row * shape.width);
+      }
+    });
+  });
+}
+
+}  // namespace
+
+void dropout(const float* inputs, const DropoutShape& shape, const std::uint64_t* keys, double probability,
+             float* outputs) {
+  drop_rows(inputs, shape, keys, probability, outputs);
+}
+
+void dropout(const double* inputs, const DropoutShape& shape, const std::uint64_t* keys, double probability,
+             double* outputs) {
+  drop_rows(inputs, shape, keys, probability, outputs);
+}
+
+}  // namespace routing::kernels

@@ -1,0 +1,43 @@
+// Layer normalisation of rows.
+//
+//   y = (x - mean) / sqrt(variance + eps) * gain + bias        variance: the mean squared distance from the mean
+//
+// A row of y and of the gradient of x depends on its row alone. Gradients of gain and bias are summed over chunks of
+// 256 rows, then chunk after chunk: they depend on the rows, not on the threads.
+//
+// Layout     row-major, contiguous, float32; gain, bias [width], null for 1 and 0
+// Overlap    outputs must not overlap an input
+// Threads    spread over parallel_for
+#pragma once
+
+#include <cstdint>
+
+namespace routing::kernels {
+
+struct NormInputs {
+  const float* rows = nullptr;  // [num_rows, width]
+  std::int64_t num_rows = 0;
+  std::int64_t width = 0;
+  const float* gain = nullptr;
+  const float* bias = nullptr;
+};
+
+// What backward needs of each row.
+struct NormStatistics {
+  float* mean = nullptr;               // [num_rows]
+  float* inverse_deviation = nullptr;  // [num_rows]: 1 / sqrt(variance + eps)
+};
+
+void layer_norm(const NormInputs& inputs, double eps, const NormStatistics& statistics, float* outputs);
+
+// Null pointers are skipped.
+struct NormGradients {
+  float* rows = nullptr;  // [num_rows, width]
+  float* gain = nullptr;  // [width]
+  float* bias = nullptr;  // [width]
+};
+
+void layer_norm_gradient(const NormInputs& inputs, const NormStatistics& statistics, const float* outputs_gradient,
+                         const NormGradients& gradients);
+
+}  // namespace routing::kernels

@@ -1,0 +1,91 @@
+#include "routing/ops/dropout.h"
+
+#include "routing/core/error.h"
+#include "routing/core/random.h"
+#include "routing/kernels/dropout.h"
+
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <bit>
+#include <vector>
+
+namespace routing {
+namespace {
+
+void check_call(const at::Tensor& input, const DropoutDraw& draw) {
+  require<InputError>(input.dim() == 3, "dropout: input is ", input.sizes(), ", but must be [batch, tokens, width]");
+  require<InputError>(input.scalar_type() == at::kFloat || input.scalar_type() == at::kDouble, "dropout: input holds ",
+                      input.scalar_type(), ", but must hold Float or Double");
+  require<InputError>(draw.probability >= 0.0 && draw.probability < 1.0, "dropout: probability is ", draw.probability,
+                      ", but must be at least 0 and below 1");
+  const at::Tensor& ids = draw.sample_ids;
+  if (!ids.defined()) return;
+  require<InputError>(ids.scalar_type() == at::kLong && ids.dim() == 1 && ids.size(0) == input.size(0),
+                      "dropout: sample_ids are ", ids.scalar_type(), " ", ids.sizes(), ", but must be Long [",
+                      input.size(0), "]");
+}
+
+// The key of each sequence, as the bits of an int64 tensor on the CPU.
+at::Tensor sample_keys(const at::Tensor& input, const DropoutDraw& draw) {
+  const std::int64_t batch = input.size(0);
+  at::Tensor keys = at::empty({batch}, at::kLong);
+  if (input.is_meta()) return keys;
+  const at::Tensor ids = draw.sample_ids.defined() ? draw.sample_ids.cpu().contiguous() : at::arange(batch, at::kLong);
+  for (std::int64_t sample = 0; sample < batch; ++sample) {
+    keys.data_ptr<std::int64_t>()[sample] =
+        std::bit_cast<std::int64_t>(dropout_sample_key(draw.key, ids.data_ptr<std::int64_t>()[sample]));
+  }
+  return keys;
+}
+
+at::Tensor drop(const at::Tensor& input, const at::Tensor& keys, double probability) {
+  if (input.is_meta()) return at::empty_like(input);
+  if (!input.device().is_cpu()) {
+    const at::Tensor ones = at::ones(input.sizes(), at::TensorOptions(input.scalar_type()));
+    return input * drop(ones, keys, probability).to(input.device());
+  }
+  const at::Tensor values = input.contiguous();
+  at::Tensor output = at::empty_like(values);
+  std::vector<std::uint64_t> unsigned_keys;
+  for (std::int64_t sample = 0; sample < input.size(0); ++sample) {
+    unsigned_keys.push_back(std::bit_cast<std::uint64_t>(keys.data_ptr<std::int64_t>()[sample]));
+  }
+  AT_DISPATCH_FLOATING_TYPES(input.scalar_type(), "dropout", [&] {
+    kernels::dropout(values.data_ptr<scalar_t>(),
+                     {.num_samples = input.size(0), .num_tokens = input.size(1), .width = input.size(2)},
+                     unsigned_keys.data(), probability, output.data_ptr<scalar_t>());
+  });
+  return output;
+}
+
+class DropoutFunction : public torch::autograd::Function<DropoutFunction> {
+ public:
+  static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& input, const at::Tensor& keys,
+                            double probability) {
+    context->save_for_backward({keys});
+    context->saved_data["probability"] = probability;
+    return drop(input, keys, probability);
+  }
+  // Linear: the gradient goes through the very same elements, drawn anew instead of kept in memory.
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 torch::autograd::variable_list gradients) {
+    require<InputError>(!at::GradMode::is_enabled(),
+                        "dropout: it can be differentiated once, but a second derivative was asked for (create_graph)");
+    return {drop(gradients[0], context->get_saved_variables()[0], context->saved_data["probability"].toDouble()),
+            at::Tensor(), at::Tensor()};
+  }
+};
+
+}  // namespace
+
+std::uint64_t dropout_sample_key(std::uint64_t key, std::int64_t sample_id) {
+  return stream_key(key, "dropout", {static_cast<std::uint64_t>(sample_id)});
+}
+
+at::Tensor dropout(const at::Tensor& input, const DropoutDraw& draw) {
+  check_call(input, draw);
+  if (draw.probability == 0.0) return input;
+  return DropoutFunction::apply(input, sample_keys(input, draw), draw.probability);
+}
+
+}  // namespace routing

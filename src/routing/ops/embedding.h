@@ -1,0 +1,13 @@
+// Looking up rows of a table, differentiable.
+#pragma once
+
+#include <ATen/ATen.h>
+
+namespace routing {
+
+// ids int64 of any shape, table [rows, width] float or double -> [..., width]. Differentiable once in the table; on the
+// CPU a row's gradient is summed in the order of positions, whatever the number of threads. An id outside of the table
+// is an InputError.
+at::Tensor embedding(const at::Tensor& ids, const at::Tensor& table);
+
+}  // namespace routing

@@ -1,0 +1,137 @@
+#include "routing/ops/layer_norm.h"
+
+#include "routing/core/error.h"
+#include "routing/kernels/layer_norm.h"
+
+#include <torch/csrc/autograd/custom_function.h>
+
+namespace routing {
+namespace {
+
+using OptionalTensor = c10::optional<at::Tensor>;
+
+OptionalTensor if_defined(const at::Tensor& tensor) {
+  return tensor.defined() ? OptionalTensor(tensor.contiguous()) : c10::nullopt;
+}
+
+void check_call(const at::Tensor& input, const at::Tensor& gain, const at::Tensor& bias, double eps) {
+  require<InputError>(input.dim() >= 1 && input.size(-1) >= 1, "layer_norm: input is ", input.sizes(),
+                      ", but must be [..., width] with a width of at least 1");
+  require<InputError>(input.scalar_type() == at::kFloat || input.scalar_type() == at::kDouble,
+                      "layer_norm: input holds ", input.scalar_type(), ", but must hold Float or Double");
+  require<InputError>(eps >= 0.0, "layer_norm: eps is ", eps, ", but must not be negative");
+  const auto check_vector = [&](const at::Tensor& vector, const char* name) {
+    if (!vector.defined()) return;
+    require<InputError>(vector.dim() == 1 && vector.size(0) == input.size(-1), "layer_norm: ", name, " is ",
+                        vector.sizes(), ", but must be [", input.size(-1), "]");
+    require<InputError>(vector.scalar_type() == input.scalar_type() && vector.device() == input.device(),
+                        "layer_norm: ", name, " is ", vector.scalar_type(), " on ", vector.device().str(),
+                        ", but input is ", input.scalar_type(), " on ", input.device().str());
+  };
+  check_vector(gain, "gain");
+  check_vector(bias, "bias");
+}
+
+bool takes_kernels(const at::Tensor& input) {
+  return input.device().is_cpu() && input.scalar_type() == at::kFloat;
+}
+
+float* data_or_null(const at::Tensor& tensor) {
+  return tensor.defined() ? tensor.data_ptr<float>() : nullptr;
+}
+
+kernels::NormInputs kernel_inputs(const at::Tensor& rows, const at::Tensor& gain, const at::Tensor& bias) {
+  return {.rows = rows.data_ptr<float>(),
+          .num_rows = rows.size(0),
+          .width = rows.size(1),
+          .gain = data_or_null(gain),
+          .bias = data_or_null(bias)};
+}
+
+struct Normalised {
+  at::Tensor output, mean, inverse_deviation;
+};
+
+Normalised normalise(const at::Tensor& rows, const at::Tensor& gain, const at::Tensor& bias, double eps) {
+  if (takes_kernels(rows)) {
+    Normalised result{at::empty_like(rows), at::empty({rows.size(0)}, rows.options()),
+                      at::empty({rows.size(0)}, rows.options())};
+    kernels::layer_norm(kernel_inputs(rows, gain, bias), eps,
+                        {result.mean.data_ptr<float>(), result.inverse_deviation.data_ptr<float>()},
+                        result.output.data_ptr<float>());
+    return result;
+  }
+  const at::Tensor mean = rows.mean(1);
+  const at::Tensor centred = rows - mean.unsqueeze(1);
+  const at::Tensor inverse = (centred.square().mean(1) + eps).rsqrt();
+  at::Tensor output = centred * inverse.unsqueeze(1);
+  if (gain.defined()) output = output * gain;
+  if (bias.defined()) output = output + bias;
+  return {output, mean, inverse};
+}
+
+struct Gradients {
+  at::Tensor rows, gain, bias;
+};
+
+Gradients kernel_gradients(const at::Tensor& d_output, const at::Tensor& rows, const at::Tensor& gain,
+                           const Normalised& saved, bool with_bias) {
+  Gradients d;
+  d.rows = at::empty_like(rows);
+  if (gain.defined()) d.gain = at::empty_like(gain);
+  if (with_bias) d.bias = at::empty({rows.size(1)}, rows.options());
+  kernels::layer_norm_gradient(
+      kernel_inputs(rows, gain, {}), {saved.mean.data_ptr<float>(), saved.inverse_deviation.data_ptr<float>()},
+      d_output.data_ptr<float>(), {d.rows.data_ptr<float>(), data_or_null(d.gain), data_or_null(d.bias)});
+  return d;
+}
+
+Gradients tensor_gradients(const at::Tensor& d_output, const at::Tensor& rows, const at::Tensor& gain,
+                           const Normalised& saved, bool with_bias) {
+  const at::Tensor inverse = saved.inverse_deviation.unsqueeze(1);
+  const at::Tensor normalised = (rows - saved.mean.unsqueeze(1)) * inverse;
+  const at::Tensor g = gain.defined() ? d_output * gain : d_output;
+  Gradients d;
+  d.rows = (g - g.mean(1, /*keepdim=*/true) - normalised * (g * normalised).mean(1, /*keepdim=*/true)) * inverse;
+  if (gain.defined()) d.gain = (d_output * normalised).sum(0);
+  if (with_bias) d.bias = d_output.sum(0);
+  return d;
+}
+
+// On rows: input [rows, width], contiguous.
+class LayerNormFunction : public torch::autograd::Function<LayerNormFunction> {
+ public:
+  static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& rows,
+                            const OptionalTensor& optional_gain, const OptionalTensor& optional_bias, double eps) {
+    const at::Tensor gain = optional_gain.value_or(at::Tensor());
+    const at::Tensor bias = optional_bias.value_or(at::Tensor());
+    const Normalised result = normalise(rows, gain, bias, eps);
+    context->save_for_backward({rows, gain, result.mean, result.inverse_deviation});
+    context->saved_data["bias"] = bias.defined();
+    return result.output;
+  }
+
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 torch::autograd::variable_list gradients) {
+    require<InputError>(
+        !at::GradMode::is_enabled(),
+        "layer_norm: it can be differentiated once, but a second derivative was asked for (create_graph)");
+    const auto saved = context->get_saved_variables();
+    const Normalised statistics{{}, saved[2], saved[3]};
+    const bool with_bias = context->saved_data["bias"].toBool();
+    const at::Tensor d_output = gradients[0].contiguous();
+    const Gradients d = takes_kernels(saved[0]) ? kernel_gradients(d_output, saved[0], saved[1], statistics, with_bias)
+                                                : tensor_gradients(d_output, saved[0], saved[1], statistics, with_bias);
+    return {d.rows, d.gain, d.bias, at::Tensor()};
+  }
+};
+
+}  // namespace
+
+at::Tensor layer_norm(const at::Tensor& input, const at::Tensor& gain, const at::Tensor& bias, double eps) {
+  check_call(input, gain, bias, eps);
+  const at::Tensor rows = input.reshape({-1, input.size(-1)}).contiguous();
+  return LayerNormFunction::apply(rows, if_defined(gain), if_defined(bias), eps).view(input.sizes());
+}
+
+}  // namespace routing

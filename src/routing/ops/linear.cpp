@@ -1,0 +1,165 @@
+#include "routing/ops/linear.h"
+
+#include "routing/core/error.h"
+#include "routing/kernels/dense.h"
+#include "routing/ops/packed_weights.h"
+
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <vector>
+
+namespace routing {
+namespace {
+
+using OptionalTensor = c10::optional<at::Tensor>;
+
+void check_call(const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias) {
+  require<InputError>(weight.dim() == 2 && weight.size(0) >= 1 && weight.size(1) >= 1, "linear: weight is ",
+                      weight.sizes(), ", but must be [out, in], both at least 1");
+  require<InputError>(input.dim() >= 1 && input.size(-1) == weight.size(1), "linear: input is ", input.sizes(),
+                      ", but weight ", weight.sizes(), " takes rows of ", weight.size(1));
+  require<InputError>(!bias.defined() || (bias.dim() == 1 && bias.size(0) == weight.size(0)), "linear: bias is ",
+                      bias.defined() ? bias.sizes() : at::IntArrayRef(), ", but must be [", weight.size(0), "]");
+  require<InputError>(input.scalar_type() == at::kFloat || input.scalar_type() == at::kDouble, "linear: input holds ",
+                      input.scalar_type(), ", but must hold Float or Double");
+  const auto check_alike = [&](const at::Tensor& tensor, const char* name) {
+    require<InputError>(tensor.scalar_type() == input.scalar_type() && tensor.device() == input.device(),
+                        "linear: ", name, " is ", tensor.scalar_type(), " on ", tensor.device().str(),
+                        ", but input is ", input.scalar_type(), " on ", input.device().str());
+  };
+  check_alike(weight, "weight");
+  if (bias.defined()) check_alike(bias, "bias");
+}
+
+bool takes_kernels(const at::Tensor& input) {
+  return input.device().is_cpu() && input.scalar_type() == at::kFloat;
+}
+
+kernels::DenseType dense_type(MatmulPrecision precision) {
+  return precision == MatmulPrecision::bf16 ? kernels::DenseType::bf16 : kernels::DenseType::fp32;
+}
+
+struct LinearGradients {
+  at::Tensor input, weight, bias;
+};
+// Which gradients are wanted.
+struct Wanted {
+  bool input = true;
+  bool weight = true;
+  bool bias = true;
+};
+
+at::Tensor kernel_forward(const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias,
+                          const LinearOptions& options) {
+  at::Tensor output = at::empty({input.size(0), weight.size(0)}, input.options());
+  const at::Tensor bias_values = bias.defined() ? bias.contiguous() : bias;
+  kernels::dense_product(input.data_ptr<float>(), input.size(0),
+                         packed_weight(weight, WeightUse::forward, dense_type(options.precision)),
+                         {.bias = bias.defined() ? bias_values.data_ptr<float>() : nullptr,
+                          .relu = options.activation == Activation::relu},
+                         output.data_ptr<float>());
+  return output;
+}
+
+LinearGradients kernel_backward(const at::Tensor& d_output, const at::Tensor& input, const at::Tensor& weight,
+                                const LinearOptions& options, const Wanted& wanted) {
+  const kernels::DenseType type = dense_type(options.precision);
+  const std::int64_t rows = input.size(0);
+  LinearGradients d;
+  if (wanted.input) {
+    d.input = at::empty_like(input);
+    kernels::dense_product(d_output.data_ptr<float>(), rows, packed_weight(weight, WeightUse::data_gradient, type), {},
+                           d.input.data_ptr<float>());
+  }
+  if (wanted.weight) d.weight = at::empty(weight.sizes(), weight.options());
+  if (wanted.bias) d.bias = at::empty({weight.size(0)}, weight.options());
+  if (wanted.weight || wanted.bias) {
+    kernels::weight_gradient({d_output.data_ptr<float>(), input.data_ptr<float>(), rows},
+                             {.out = weight.size(0), .in = weight.size(1)}, {.type = type},
+                             {.weight = wanted.weight ? d.weight.data_ptr<float>() : nullptr,
+                              .bias = wanted.bias ? d.bias.data_ptr<float>() : nullptr});
+  }
+  return d;
+}
+
+// Factors as they are multiplied.
+at::Tensor factor(const at::Tensor& values, const LinearOptions& options) {
+  const bool rounded = options.precision == MatmulPrecision::bf16 && values.scalar_type() == at::kFloat;
+  return rounded ? values.to(at::kBFloat16).to(at::kFloat) : values;
+}
+
+at::Tensor reference_forward(const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias,
+                             const LinearOptions& options) {
+  at::Tensor output = at::mm(factor(input, options), factor(weight, options).t());
+  if (bias.defined()) output = output + bias;
+  return options.activation == Activation::relu ? output.clamp_min(0.0) : output;
+}
+
+LinearGradients reference_backward(const at::Tensor& d_output, const at::Tensor& input, const at::Tensor& weight,
+                                   const LinearOptions& options, const Wanted& wanted) {
+  LinearGradients d;
+  const at::Tensor d_factor = factor(d_output, options);
+  if (wanted.input) d.input = at::mm(d_factor, factor(weight, options));
+  if (wanted.weight) d.weight = at::mm(d_factor.t(), factor(input, options));
+  if (wanted.bias) d.bias = d_output.sum(0);
+  return d;
+}
+
+at::Tensor behind_activation(const at::Tensor& d_output, const at::Tensor& output) {
+  if (!output.defined()) return d_output;
+  if (!takes_kernels(d_output)) return d_output * (output > 0.0).to(d_output.scalar_type());
+  at::Tensor gradient = at::empty_like(d_output);
+  kernels::relu_gradient(d_output.data_ptr<float>(), output.data_ptr<float>(), d_output.numel(),
+                         gradient.data_ptr<float>());
+  return gradient;
+}
+
+// On rows: input [rows, in], contiguous.
+class LinearFunction : public torch::autograd::Function<LinearFunction> {
+ public:
+  static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& input,
+                            const at::Tensor& weight, const OptionalTensor& optional_bias,
+                            const LinearOptions& options) {
+    const at::Tensor bias = optional_bias.value_or(at::Tensor());
+    const at::Tensor output = takes_kernels(input) ? kernel_forward(input, weight, bias, options)
+                                                   : reference_forward(input, weight, bias, options);
+    const bool relu = options.activation == Activation::relu;
+    context->save_for_backward({input, weight, relu ? output : at::Tensor()});
+    context->saved_data["bf16"] = options.precision == MatmulPrecision::bf16;
+    context->saved_data["bias"] = bias.defined();
+    return output;
+  }
+
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 torch::autograd::variable_list gradients) {
+    require<InputError>(!at::GradMode::is_enabled(),
+                        "linear: it can be differentiated once, but a second derivative was asked for (create_graph)");
+    const auto saved = context->get_saved_variables();
+    const at::Tensor& input = saved[0];
+    const at::Tensor& weight = saved[1];
+    const LinearOptions options{.precision = context->saved_data["bf16"].toBool() ? MatmulPrecision::bf16
+                                                                                  : MatmulPrecision::fp32};
+    const bool has_bias = context->saved_data["bias"].toBool();
+    // An absent bias has no edge of its own in the graph.
+    const Wanted wanted{.input = context->needs_input_grad(0),
+                        .weight = context->needs_input_grad(1),
+                        .bias = has_bias && context->needs_input_grad(2)};
+    const at::Tensor d_output = behind_activation(gradients[0].contiguous(), saved[2]);
+    const LinearGradients d = takes_kernels(input) ? kernel_backward(d_output, input, weight, options, wanted)
+                                                   : reference_backward(d_output, input, weight, options, wanted);
+    return {d.input, d.weight, d.bias, at::Tensor()};
+  }
+};
+
+}  // namespace
+
+at::Tensor linear(const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias,
+                  const LinearOptions& options) {
+  check_call(input, weight, bias);
+  std::vector<std::int64_t> sizes = input.sizes().vec();
+  sizes.back() = weight.size(0);
+  const at::Tensor rows = input.reshape({-1, weight.size(1)}).contiguous();
+  return LinearFunction::apply(rows, weight, bias.defined() ? OptionalTensor(bias) : c10::nullopt, options).view(sizes);
+}
+
+}  // namespace routing

@@ -1,0 +1,29 @@
+// Dense layers, differentiable.
+//
+//   y = activation(x W^T + b)
+//
+// On the CPU in float32, a row of the result and of the gradient of x depends on its own row alone, bit for bit,
+// whatever the number of rows and threads; the gradients of W and b are summed over rows in a fixed order. See
+// kernels/dense.h. Double, other devices and meta tensors are computed by the same formulas on tensors.
+#pragma once
+
+#include <ATen/ATen.h>
+
+namespace routing {
+
+// bf16: factors of float32 products are rounded to bfloat16, sums and results stay float32. Double is never rounded.
+enum class MatmulPrecision { fp32, bf16 };
+
+enum class Activation { none, relu };
+
+struct LinearOptions {
+  MatmulPrecision precision = MatmulPrecision::fp32;
+  Activation activation = Activation::none;
+};
+
+// input [..., in], weight [out, in], bias [out] or undefined -> [..., out]; float or double, all alike, on one device.
+// Differentiable once in all three. Throws an InputError if shapes, types or devices do not fit.
+at::Tensor linear(const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias = {},
+                  const LinearOptions& options = {});
+
+}  // namespace routing

@@ -1,0 +1,133 @@
+#include "routing/ops/packed_weights.h"
+
+#include <c10/core/StorageImpl.h>
+#include <c10/core/TensorImpl.h>
+#include <c10/util/intrusive_ptr.h>
+
+#include <iterator>
+#include <list>
+#include <mutex>
+#include <utility>
+
+namespace routing {
+namespace {
+
+using WeakTensor = c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>;
+using WeakStorage = c10::weak_intrusive_ptr<c10::StorageImpl>;
+
+// Weak references keep the two objects' addresses from being used again while the entry lives, so that equal addresses
+// mean the same objects.
+struct Entry {
+  WeakTensor tensor;
+  WeakStorage storage;
+  const void* data = nullptr;
+  std::uint32_t version = 0;
+  WeightUse use = WeightUse::forward;
+  kernels::DenseType type = kernels::DenseType::fp32;
+  kernels::PackedMatrix matrix = {};
+
+  bool is_of(const at::Tensor& weight, WeightUse wanted_use, kernels::DenseType wanted_type) const {
+    return tensor._unsafe_get_target() == weight.unsafeGetTensorImpl() && use == wanted_use && type == wanted_type;
+  }
+  bool is_current(const at::Tensor& weight) const {
+    return storage._unsafe_get_target() == weight.storage().unsafeGetStorageImpl() && data == weight.data_ptr() &&
+           version == static_cast<std::uint32_t>(weight._version());
+  }
+  bool is_dead() const { return tensor.expired() || storage.expired(); }
+};
+
+class PackedWeights {
+ public:
+  kernels::PackedMatrix get(const at::Tensor& weight, WeightUse use, kernels::DenseType type) {
+    // Tensors made in inference mode have no version to tell a change by.
+    if (weight.is_inference()) return pack(weight, use, type);
+    {
+      const std::lock_guard lock(mutex_);
+      for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
+        if (!entry->is_of(weight, use, type) || !entry->is_current(weight)) continue;
+        entries_.splice(entries_.begin(), entries_, entry);
+        return entry->matrix;
+      }
+    }
+    Entry made{.tensor = WeakTensor(weight.getIntrusivePtr()),
+               .storage = weight.storage().getWeakStorageImpl(),
+               .data = weight.data_ptr(),
+               .version = static_cast<std::uint32_t>(weight._version()),
+               .use = use,
+               .type = type,
+               .matrix = pack(weight, use, type)};
+    kernels::PackedMatrix matrix = made.matrix;
+    const std::lock_guard lock(mutex_);
+    entries_.remove_if([&](const Entry& entry) { return entry.is_dead() || entry.is_of(weight, use, type); });
+    entries_.push_front(std::move(made));
+    shrink();
+    return matrix;
+  }
+
+  PackedWeightsState state() {
+    const std::lock_guard lock(mutex_);
+    return {entries_.size(), total_bytes()};
+  }
+  void set_limit(std::size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    limit_ = bytes;
+    shrink();
+  }
+  std::size_t limit() {
+    const std::lock_guard lock(mutex_);
+    return limit_;
+  }
+
+ private:
+  static kernels::PackedMatrix pack(const at::Tensor& weight, WeightUse use, kernels::DenseType type) {
+    const at::Tensor rows = weight.contiguous();
+    const kernels::WeightShape shape{.out = rows.size(0), .in = rows.size(1)};
+    const auto* values = rows.data_ptr<float>();
+    return use == WeightUse::forward ? kernels::PackedMatrix::for_forward(values, shape, type)
+                                     : kernels::PackedMatrix::for_data_gradient(values, shape, type);
+  }
+
+  std::size_t total_bytes() const {
+    std::size_t total = 0;
+    for (const Entry& entry : entries_) total += entry.matrix.bytes();
+    return total;
+  }
+
+  void shrink() {
+    std::size_t total = total_bytes();
+    while (total > limit_) {
+      total -= entries_.back().matrix.bytes();
+      entries_.pop_back();
+    }
+  }
+
+  std::mutex mutex_;
+  std::list<Entry> entries_;  // most recently used first
+  std::size_t limit_ = std::size_t{1} << 30U;
+};
+
+// Never destroyed: threads may still multiply while the program ends.
+PackedWeights& packed_weights() {
+  static auto* weights = new PackedWeights;
+  return *weights;
+}
+
+}  // namespace
+
+kernels::PackedMatrix packed_weight(const at::Tensor& weight, WeightUse use, kernels::DenseType type) {
+  return packed_weights().get(weight, use, type);
+}
+
+PackedWeightsState packed_weights_state() {
+  return packed_weights().state();
+}
+
+void set_packed_weights_limit(std::size_t bytes) {
+  packed_weights().set_limit(bytes);
+}
+
+std::size_t packed_weights_limit() {
+  return packed_weights().limit();
+}
+
+}  // namespace routing
