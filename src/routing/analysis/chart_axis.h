@@ -1,0 +1,42 @@
+// Arithmetic of charts: ranges, round ticks, smooth lines, labels that do not overlap.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace routing {
+
+struct AxisRange {
+  double low = 0.0;
+  double high = 1.0;
+  friend bool operator==(const AxisRange&, const AxisRange&) = default;
+};
+
+struct AxisTick {
+  double value = 0.0;
+  std::string label;  // "0.5", "250", "1.5k", "20M"
+  friend bool operator==(const AxisTick&, const AxisTick&) = default;
+};
+
+// 1, 2 or 5 times a power of ten: the smallest that needs at most `most` steps for the length, which is > 0; most >= 1.
+double round_step(double length, int most);
+
+// The multiples of the step inside the range, with labels just long enough to tell them apart.
+std::vector<AxisTick> ticks_of(const AxisRange& range, double step);
+
+// The range, widened to whole steps.
+AxisRange rounded_outwards(const AxisRange& range, double step);
+
+// Each value becomes the height, at its place, of the straight line that fits its neighbours up to `reach` places away
+// best; weights fall in a straight line to both sides. A straight line so stays what it is, also near its ends.
+std::vector<double> smoothed(const std::vector<double>& values, std::size_t reach);
+
+// The value that a share of all values does not exceed (0 the least, 1 the greatest), linear between neighbours. Not
+// of nothing.
+double quantile(std::vector<double> values, double share);
+
+// Places near the wanted ones, in the same order, at least `gap` apart and inside the range; closer only if there are
+// too many for it. Labels that would collide move apart equally far.
+std::vector<double> spread_apart(const std::vector<double>& wanted, double gap, const AxisRange& range);
+
+}  // namespace routing
