@@ -6,12 +6,11 @@
 //   train.add("steps", &Train::steps, "optimiser steps");
 #pragma once
 
+#include "routing/config/number_text.h"
 #include "routing/config/words.h"
 #include "routing/core/error.h"
 
 #include <array>
-#include <charconv>
-#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -45,15 +44,12 @@ struct ConfigKey {
 // Its own namespace, because the names are short and this header is widely included.
 namespace key_text {
 
-// Shortest text that gives the same number back.
 template <class Number>
 requires std::is_arithmetic_v<Number> std::string text_of(Number value) {
   if constexpr (std::is_same_v<Number, bool>) {
     return value ? "true" : "false";
   } else {
-    std::array<char, 64> buffer{};
-    const auto result = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value);
-    return {buffer.data(), result.ptr};
+    return number_text(value);
   }
 }
 inline std::string text_of(const std::string& value) {
@@ -63,7 +59,7 @@ inline std::string text_of(const std::optional<double>& value) {
   return value ? text_of(*value) : kInverseRoot;
 }
 
-// All of the text as a value, in the notation of C whatever the locale.
+// All of the text as a value; `key` begins the error.
 template <class Value>
 Value value_of(const std::string& key, const std::string& text) {
   if constexpr (std::is_same_v<Value, std::string>) {
@@ -79,14 +75,10 @@ Value value_of(const std::string& key, const std::string& text) {
     require<ConfigError>(value >= 0, key, ": '", text, "' is below 0");
     return static_cast<std::uint64_t>(value);
   } else {
-    Value value{};
-    const char* const end = text.data() + text.size();
-    const auto result = std::from_chars(text.data(), end, value);
-    bool whole = result.ec == std::errc{} && result.ptr == end;
-    if constexpr (std::is_floating_point_v<Value>) whole = whole && std::isfinite(value);
-    require<ConfigError>(whole, key, ": '", text,
+    const std::optional<Value> value = number_in<Value>(text);
+    require<ConfigError>(value.has_value(), key, ": '", text,
                          std::is_integral_v<Value> ? "' is not a whole number" : "' is not a number");
-    return value;
+    return *value;
   }
 }
 
@@ -169,6 +161,7 @@ const ConfigKey<Config>* find_key(const std::vector<ConfigKey<Config>>& keys, st
 template <class Config>
 std::vector<std::string> names_of(const std::vector<ConfigKey<Config>>& keys) {
   std::vector<std::string> names;
+  names.reserve(keys.size());
   for (const ConfigKey<Config>& key : keys) names.push_back(key.name);
   return names;
 }

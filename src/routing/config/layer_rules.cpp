@@ -1,7 +1,7 @@
 #include "routing/config/experiment.h"
+#include "routing/config/number_text.h"
 #include "routing/config/words.h"
 
-#include <charconv>
 #include <optional>
 
 namespace routing {
@@ -32,12 +32,9 @@ HeadGroupConfig with_heads(HeadGroupConfig group, std::int64_t heads) {
   return group;
 }
 
-// The number that is all of the text, and not below 0.
 std::optional<std::int64_t> count_of(std::string_view text) {
-  std::int64_t count = 0;
-  const auto result = std::from_chars(text.data(), text.data() + text.size(), count);
-  const bool whole = result.ec == std::errc{} && result.ptr == text.data() + text.size();
-  return whole && count >= 0 ? std::optional(count) : std::nullopt;
+  const std::optional<std::int64_t> count = number_in<std::int64_t>(text);
+  return count && *count >= 0 ? count : std::nullopt;
 }
 
 }  // namespace

@@ -1,9 +1,9 @@
 #include "routing/config/split_text.h"
 
+#include "routing/config/number_text.h"
 #include "routing/core/error.h"
 
 #include <algorithm>
-#include <charconv>
 
 namespace routing {
 namespace {
@@ -11,20 +11,12 @@ namespace {
 constexpr const char* kGrammar =
     "; write train/valid/test as shares such as 90%/5%/5%, byte counts, or rest for one of them";
 
-template <class Number>
-std::optional<Number> number_in(std::string_view text) {
-  Number value{};
-  const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool whole = result.ec == std::errc{} && result.ptr == text.data() + text.size();
-  return whole && value >= 0 ? std::optional(value) : std::nullopt;
-}
-
 SplitPart parse_part(std::string_view split, std::string_view part) {
   if (part == "rest") return {};
   if (part.ends_with('%')) {
     const auto percent = number_in<double>(part.substr(0, part.size() - 1));
-    if (percent && *percent <= 100.0) return {.percent = percent};
-  } else if (const auto bytes = number_in<std::int64_t>(part)) {
+    if (percent && *percent >= 0.0 && *percent <= 100.0) return {.percent = percent};
+  } else if (const auto bytes = number_in<std::int64_t>(part); bytes && *bytes >= 0) {
     return {.bytes = bytes};
   }
   throw ConfigError("data.split: '" + std::string(part) + "' of '" + std::string(split) +
