@@ -1,6 +1,7 @@
 #include "routing/ops/attend.h"
 
 #include "routing/core/error.h"
+#include "routing/ops/attend_fused.h"
 #include "routing/ops/attend_reference.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -84,7 +85,9 @@ void check_call(const FlatCall& call) {
 
 // Shapes only on the meta device, where models are built to be measured.
 AttendResult compute_forward(const FlatCall& call) {
-  if (!call.q.is_meta()) return attend_reference_forward({call.q, call.k, call.v}, call.plan, call.options);
+  const AttendInputs inputs{call.q, call.k, call.v};
+  if (can_attend_fused(call.q)) return attend_fused_forward(inputs, call.plan, call.options);
+  if (!call.q.is_meta()) return attend_reference_forward(inputs, call.plan, call.options);
   const PlanTensors& plan = call.plan;
   return {at::empty({plan.batch, plan.heads, plan.num_queries, call.v.size(3)}, call.q.options()),
           at::empty({plan.batch, plan.heads, plan.num_queries}, call.q.options())};
@@ -118,8 +121,10 @@ class AttendFunction : public torch::autograd::Function<AttendFunction> {
     options.relative_key = saved[3];
     options.relative_value = saved[4];
     options.dropout.sample_ids = saved[7];
-    const AttendGradients d =
-        attend_reference_backward(gradient, result, {saved[0], saved[1], saved[2]}, rest.plan, options);
+    const AttendInputs inputs{saved[0], saved[1], saved[2]};
+    const AttendGradients d = can_attend_fused(inputs.q)
+                                  ? attend_fused_backward(gradient, result, inputs, rest.plan, options)
+                                  : attend_reference_backward(gradient, result, inputs, rest.plan, options);
     return {d.q, d.k, d.v, d.relative_key, d.relative_value, at::Tensor()};
   }
 

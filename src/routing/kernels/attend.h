@@ -1,0 +1,85 @@
+// Softmax attention over a plan, forward and backward, fused: scores never leave the cache.
+//
+// What is computed stands in routing/ops/attend.h, what a plan means in routing/ops/plan_tensors.h; here both are plain
+// pointers. float32 only.
+//
+// Bits         equal for any number of threads. A query's output depends on its own row, the keys it sees, their ranks
+//              in the group and nothing else: neither on keys after its last one nor on how many queries follow.
+// Order        softmax runs online over tiles of keys that are aligned to absolute rank; inside a tile keys are summed
+//              in order of rank. A token's groups are merged in their order. Gradients add group after group.
+// Memory       a tile of keys against a block of queries for each thread; one output row per membership where tokens
+//              have several groups; one gradient table per unit where there are relative tables.
+// Precision    sums in float32; the exponential is right to 2 units in the last place
+// Level        chosen by active_isa()
+#pragma once
+
+#include "routing/config/attention_rules.h"
+#include "routing/kernels/query_view.h"
+
+#include <cstdint>
+
+namespace routing::kernels {
+
+// Vectors of tokens of heads of sequences: numbers of one vector are adjacent, everything else has a stride (in
+// numbers), so that a transposed projection needs no copy.
+template <class Number>
+struct HeadRows {
+  Number* data = nullptr;
+  std::int64_t batch_stride = 0;
+  std::int64_t head_stride = 0;
+  std::int64_t row_stride = 0;
+};
+
+// The lists of PlanTensors and the views of view_plan, under the same names.
+struct AttendPlan {
+  std::int64_t batch = 0;
+  std::int64_t heads = 0;
+  std::int64_t num_queries = 0;
+  std::int64_t num_keys = 0;
+  const std::int32_t* query_order = nullptr;
+  const std::int32_t* key_order = nullptr;
+  const std::int64_t* groups = nullptr;        // [groups, 4]
+  const std::int64_t* unit_offsets = nullptr;  // [batch * heads + 1]
+  const std::int64_t* member_offsets = nullptr;
+  const std::int64_t* member_group = nullptr;
+  const std::int32_t* member_rank = nullptr;
+  const std::int64_t* view_offsets = nullptr;  // [groups + 1]
+  const QueryView* views = nullptr;
+};
+
+struct AttendRules {
+  std::int64_t dim = 0;
+  std::int64_t value_dim = 0;
+  double scale = 1.0;
+  Merge merge = Merge::lse;
+  double merge_eps = 0.0;
+  RelativePosition relative = RelativePosition::none;
+  std::int64_t max_relative = 0;                     // tables have 2 * max_relative + 1 rows, contiguous
+  const float* relative_key = nullptr;               // absent means zero
+  const float* relative_value = nullptr;             // absent means zero
+  double dropout = 0.0;                              // probability
+  const std::uint64_t* dropout_unit_keys = nullptr;  // [batch * heads], needed if dropout > 0
+};
+
+struct AttendProblem {
+  AttendPlan plan;
+  AttendRules rules;
+  HeadRows<const float> q, k, v;
+};
+
+// Writes every row of output and of lse [batch, heads, queries] (contiguous).
+void attend_forward(const AttendProblem& problem, const HeadRows<float>& output, float* lse);
+
+struct AttendBackward {
+  HeadRows<const float> output;     // of attend_forward
+  const float* lse = nullptr;       // likewise
+  HeadRows<const float> d_output;   // the gradient that comes in
+  const float* d_lse = nullptr;     // [batch, heads, queries]
+  HeadRows<float> dq, dk, dv;       // added to
+  float* d_relative_key = nullptr;  // added to, like the tables; null where the table is
+  float* d_relative_value = nullptr;
+};
+
+void attend_backward(const AttendProblem& problem, const AttendBackward& call);
+
+}  // namespace routing::kernels

@@ -1,0 +1,93 @@
+// Between the driver of fused attention and its loops, which are compiled once per instruction set.
+//
+// The unit of work is a block: up to `lanes` neighbouring queries of one group. A block lies across vector registers,
+// one query per lane, so that softmax statistics are vectors and nothing is ever summed across lanes. Keys come one row
+// after the other. Rows of tiles are written [key][lane] and called columns-first below: "S[j][i]".
+#pragma once
+
+#include "routing/kernels/query_view.h"
+
+#include <cstdint>
+
+namespace routing::kernels {
+
+// Keys per tile of the online softmax. 64 keys x 32 lanes are 8 KB: two such tiles and their rows of keys and values
+// stay in a 48 KB first-level cache at dim 32, in the second level at any dim in use.
+inline constexpr std::int64_t kKeyTile = 64;
+
+// One relative table. `rows` is the table itself, [2 * max + 1, dim]. `skewed` holds it so that the rows which one key
+// needs for all lanes stand side by side: skewed[d][x] = rows[clip(max + lanes - 1 - x)][d], x < width.
+struct RelativeTable {
+  const float* rows = nullptr;
+  const float* skewed = nullptr;
+  std::int64_t width = 0;
+};
+
+struct Block {
+  std::int64_t dim = 0;
+  std::int64_t value_dim = 0;
+  float scale = 1.0F;
+  // Of the block's unit: row of position p is base + p * stride.
+  const float* q = nullptr;
+  const float* k = nullptr;
+  const float* v = nullptr;
+  std::int64_t q_stride = 0;
+  std::int64_t k_stride = 0;
+  std::int64_t v_stride = 0;
+  std::int64_t num_queries = 0;                   // at most `lanes`
+  const std::int32_t* query_positions = nullptr;  // of the block
+  const std::int32_t* key_positions = nullptr;    // of the group
+  const QueryView* views = nullptr;               // of the block
+  bool relative_by_rank = false;
+  std::int64_t max_relative = 0;
+  RelativeTable key_table;
+  RelativeTable value_table;
+  bool dropout = false;
+  std::uint64_t dropout_key = 0;  // of the unit
+  std::uint32_t group_in_unit = 0;
+  std::uint32_t drop_below = 0;  // random words below this drop their probability
+  float keep_factor = 1.0F;
+};
+
+// Where a block's results go: row of lane i is base + (by_position ? position of i : i) * stride.
+struct BlockResult {
+  float* output = nullptr;
+  float* lse = nullptr;
+  std::int64_t output_stride = 0;
+  bool by_position = false;
+  float output_factor = 1.0F;
+};
+
+// Rows by position, all of the block's unit.
+struct BlockGradient {
+  const float* output = nullptr;
+  const float* d_output = nullptr;
+  std::int64_t output_stride = 0;
+  std::int64_t d_output_stride = 0;
+  const float* lse = nullptr;
+  const float* d_lse = nullptr;
+  const float* output_weight = nullptr;  // d_output is multiplied with it; null means 1
+  bool own_softmax = false;              // the group has a softmax of its own, whose statistics are not in lse
+  float* dq = nullptr;
+  float* dk = nullptr;
+  float* dv = nullptr;
+  std::int64_t dq_stride = 0;
+  std::int64_t dk_stride = 0;
+  std::int64_t dv_stride = 0;
+  float* d_key_table = nullptr;  // [2 * max + 1, dim] of the unit
+  float* d_value_table = nullptr;
+};
+
+// The loops of one level. Scratch is aligned to 64 bytes and holds scratch_size(dim, value_dim) numbers.
+struct AttendLoops {
+  std::int64_t lanes = 0;
+  std::int64_t (*scratch_size)(std::int64_t dim, std::int64_t value_dim) = nullptr;
+  void (*forward)(const Block& block, const BlockResult& result, float* scratch) = nullptr;
+  void (*backward)(const Block& block, const BlockGradient& gradient, float* scratch) = nullptr;
+};
+
+AttendLoops attend_loops_generic();
+AttendLoops attend_loops_avx2();
+AttendLoops attend_loops_avx512();
+
+}  // namespace routing::kernels

@@ -1,0 +1,31 @@
+// Which instruction set the kernels use.
+//
+// The best one that the processor and the operating system support, unless the environment says ROUTING_ISA=generic,
+// avx2 or avx512. Results of different levels may differ in the last bits; results of one level never do.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+namespace routing::kernels {
+
+enum class Isa {
+  generic,  // what every processor of the architecture has
+  avx2,     // AVX2 and FMA
+  avx512,   // AVX-512 F, BW, DQ, VL
+};
+
+std::string_view to_string(Isa isa);
+// The inverse of to_string; a ConfigError names the nearest word.
+Isa parse_isa(std::string_view word);
+
+// The levels that this machine can run, worst first; the last one is the best.
+const std::vector<Isa>& supported_isas();
+
+// The level in force. The first call reads ROUTING_ISA and throws a ConfigError that names the best level if this
+// machine cannot run what it asks for.
+Isa active_isa();
+// Takes another level from now on; the same ConfigError. For tests and benchmarks.
+void set_active_isa(Isa isa);
+
+}  // namespace routing::kernels

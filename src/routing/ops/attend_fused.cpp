@@ -1,0 +1,148 @@
+#include "routing/ops/attend_fused.h"
+
+#include "routing/kernels/attend.h"
+#include "routing/ops/attention_dropout.h"
+#include "routing/ops/visibility.h"
+
+#include <bit>
+
+namespace routing {
+namespace {
+
+// The kernels need the numbers of one vector side by side.
+at::Tensor with_adjacent_numbers(const at::Tensor& rows) {
+  return rows.stride(3) == 1 || rows.size(3) <= 1 ? rows : rows.contiguous();
+}
+
+kernels::HeadRows<const float> read_rows(const at::Tensor& rows) {
+  return {rows.data_ptr<float>(), rows.stride(0), rows.stride(1), rows.stride(2)};
+}
+kernels::HeadRows<float> written_rows(const at::Tensor& rows) {
+  return {rows.data_ptr<float>(), rows.stride(0), rows.stride(1), rows.stride(2)};
+}
+
+at::Tensor contiguous_or_absent(const at::Tensor& table) {
+  return table.defined() ? table.contiguous() : table;
+}
+const float* numbers_or_null(const at::Tensor& table) {
+  return table.defined() ? table.data_ptr<float>() : nullptr;
+}
+
+// Zeros in the memory order of `like`, so that gradients of transposed projections need no copy.
+at::Tensor zeros_in_order_of(const at::Tensor& like) {
+  const at::Tensor zeros = at::zeros_like(like, at::MemoryFormat::Preserve);
+  return zeros.stride(3) == 1 ? zeros : at::zeros(like.sizes(), like.options());
+}
+
+// A call as the kernels take it, and what its pointers point to.
+class FusedCall {
+ public:
+  FusedCall(const AttendInputs& inputs, const PlanTensors& plan, const AttendOptions& options)
+      : plan_(plan),
+        views_(view_plan(plan)),
+        q_(with_adjacent_numbers(inputs.q)),
+        k_(with_adjacent_numbers(inputs.k)),
+        v_(with_adjacent_numbers(inputs.v)),
+        relative_key_(contiguous_or_absent(options.relative_key)),
+        relative_value_(contiguous_or_absent(options.relative_value)) {
+    problem_.plan = {.batch = plan.batch,
+                     .heads = plan.heads,
+                     .num_queries = plan.num_queries,
+                     .num_keys = plan.num_keys,
+                     .query_order = plan.query_order.data_ptr<std::int32_t>(),
+                     .key_order = plan.key_order.data_ptr<std::int32_t>(),
+                     .groups = plan.groups.data_ptr<std::int64_t>(),
+                     .unit_offsets = plan.unit_offsets.data_ptr<std::int64_t>(),
+                     .member_offsets = plan.query_index.offsets.data_ptr<std::int64_t>(),
+                     .member_group = plan.query_index.group.data_ptr<std::int64_t>(),
+                     .member_rank = plan.query_index.rank.data_ptr<std::int32_t>(),
+                     .view_offsets = views_.group_offsets.data(),
+                     .views = views_.views.data()};
+    problem_.rules = {.dim = q_.size(3),
+                      .value_dim = v_.size(3),
+                      .scale = options.scale,
+                      .merge = options.merge,
+                      .merge_eps = options.merge_eps,
+                      .relative = options.relative,
+                      .relative_key = numbers_or_null(relative_key_),
+                      .relative_value = numbers_or_null(relative_value_),
+                      .dropout = options.dropout.probability};
+    for (const at::Tensor& table : {relative_key_, relative_value_}) {
+      if (table.defined()) problem_.rules.max_relative = (table.size(0) - 1) / 2;
+    }
+    if (options.dropout.probability > 0.0) {
+      const at::Tensor keys = dropout_unit_keys(options.dropout, plan.batch, plan.heads);
+      for (std::int64_t unit = 0; unit < plan.num_units(); ++unit) {
+        unit_keys_.push_back(std::bit_cast<std::uint64_t>(keys.data_ptr<std::int64_t>()[unit]));
+      }
+      problem_.rules.dropout_unit_keys = unit_keys_.data();
+    }
+    problem_.q = read_rows(q_);
+    problem_.k = read_rows(k_);
+    problem_.v = read_rows(v_);
+  }
+
+  const kernels::AttendProblem& problem() const { return problem_; }
+  // [batch, heads, queries, value_dim]; in memory like v, whose heads stand inside or outside of its tokens.
+  at::Tensor empty_output() const {
+    const std::int64_t value_dim = v_.size(3);
+    if (v_.is_contiguous()) return at::empty({plan_.batch, plan_.heads, plan_.num_queries, value_dim}, v_.options());
+    return at::empty({plan_.batch, plan_.num_queries, plan_.heads, value_dim}, v_.options()).transpose(1, 2);
+  }
+
+ private:
+  PlanTensors plan_;
+  PlanViews views_;
+  at::Tensor q_, k_, v_, relative_key_, relative_value_;
+  std::vector<std::uint64_t> unit_keys_;
+  kernels::AttendProblem problem_;
+};
+
+}  // namespace
+
+bool can_attend_fused(const at::Tensor& q) {
+  return q.scalar_type() == at::kFloat && q.is_cpu();
+}
+
+AttendResult attend_fused_forward(const AttendInputs& inputs, const PlanTensors& plan, const AttendOptions& options) {
+  const at::NoGradGuard no_gradient;
+  const FusedCall call(inputs, plan, options);
+  AttendResult result{call.empty_output(), at::empty({plan.batch, plan.heads, plan.num_queries}, inputs.q.options())};
+  kernels::attend_forward(call.problem(), written_rows(result.output), result.lse.data_ptr<float>());
+  return result;
+}
+
+AttendGradients attend_fused_backward(const AttendResult& gradient, const AttendResult& saved,
+                                      const AttendInputs& inputs, const PlanTensors& plan,
+                                      const AttendOptions& options) {
+  const at::NoGradGuard no_gradient;
+  const FusedCall call(inputs, plan, options);
+  const at::Tensor output = with_adjacent_numbers(saved.output);
+  const at::Tensor d_output = with_adjacent_numbers(gradient.output);
+  const at::Tensor lse = saved.lse.contiguous();
+  const at::Tensor d_lse = gradient.lse.contiguous();
+  AttendGradients d{.q = zeros_in_order_of(inputs.q),
+                    .k = zeros_in_order_of(inputs.k),
+                    .v = zeros_in_order_of(inputs.v),
+                    .relative_key = {},
+                    .relative_value = {}};
+  kernels::AttendBackward backward{.output = read_rows(output),
+                                   .lse = lse.data_ptr<float>(),
+                                   .d_output = read_rows(d_output),
+                                   .d_lse = d_lse.data_ptr<float>(),
+                                   .dq = written_rows(d.q),
+                                   .dk = written_rows(d.k),
+                                   .dv = written_rows(d.v)};
+  if (options.relative_key.defined()) {
+    d.relative_key = at::zeros(options.relative_key.sizes(), options.relative_key.options());
+    backward.d_relative_key = d.relative_key.data_ptr<float>();
+  }
+  if (options.relative_value.defined()) {
+    d.relative_value = at::zeros(options.relative_value.sizes(), options.relative_value.options());
+    backward.d_relative_value = d.relative_value.data_ptr<float>();
+  }
+  kernels::attend_backward(call.problem(), backward);
+  return d;
+}
+
+}  // namespace routing

@@ -1,0 +1,19 @@
+// attend by the fused kernels of routing/kernels/attend.h: float32 on the CPU. Bits do not depend on the number of
+// threads. q, k and v may be transposed views; results and gradients take over their memory order.
+#pragma once
+
+#include "routing/ops/attend_reference.h"
+
+namespace routing {
+
+// Do the fused kernels take vectors of this type, on this device?
+bool can_attend_fused(const at::Tensor& q);
+
+AttendResult attend_fused_forward(const AttendInputs& inputs, const PlanTensors& plan, const AttendOptions& options);
+
+// Recomputes the probabilities from q, k and the saved result instead of keeping them.
+AttendGradients attend_fused_backward(const AttendResult& gradient, const AttendResult& saved,
+                                      const AttendInputs& inputs, const PlanTensors& plan,
+                                      const AttendOptions& options);
+
+}  // namespace routing
