@@ -59,7 +59,10 @@ Command add_analyze_patterns(CLI::App& analyze) {
       ->group("Figure");
   app->add_flag("--json", options->json, "print the result as JSON")->disable_flag_override()->group("Output");
   app->footer("Example  routing analyze patterns --n 64 --out patterns.png --out patterns.svg\n" + exit_code_line());
-  return {app, [options] { run(*options); }};
+  return {app, [options] {
+            run(*options);
+            return kDone;
+          }};
 }
 
 }  // namespace routing

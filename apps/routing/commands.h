@@ -16,9 +16,15 @@ struct ProgramOptions {
   bool quiet = false;
 };
 
+// What the program's exit codes mean; 1 and 2 are what exceptions become.
+inline constexpr int kDone = 0;
+inline constexpr int kFailed = 1;
+inline constexpr int kWrongUsage = 2;
+inline constexpr int kInterrupted = 130;
+
 struct Command {
   CLI::App* app = nullptr;
-  std::function<void()> run;
+  std::function<int()> run;  // returns the exit code
 };
 
 // The line at the end of every help text.
@@ -30,5 +36,8 @@ std::vector<Command> add_commands(CLI::App& program, const ProgramOptions& optio
 Command add_analyze_patterns(CLI::App& analyze);
 Command add_info(CLI::App& program, const ProgramOptions& options);
 Command add_doctor(CLI::App& program, const ProgramOptions& options);
+Command add_train(CLI::App& program, const ProgramOptions& options);
+Command add_eval(CLI::App& program, const ProgramOptions& options);
+Command add_quickstart(CLI::App& program, const ProgramOptions& options);
 
 }  // namespace routing

@@ -99,6 +99,7 @@ Command add_doctor(CLI::App& program, const ProgramOptions& options) {
             } else {
               print_as_list(findings);
             }
+            return kDone;
           }};
 }
 

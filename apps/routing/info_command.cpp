@@ -91,6 +91,7 @@ Command add_info(CLI::App& program, const ProgramOptions& options) {
             } else {
               print_as_table(info);
             }
+            return kDone;
           }};
 }
 

@@ -17,20 +17,21 @@
 namespace routing {
 
 std::string exit_code_line() {
-  return "Exit     0 done   1 failed while running   2 wrong usage or configuration";
+  return "Exit     0 done   1 failed while running   2 wrong usage or configuration   130 interrupted, state saved";
 }
 
 std::vector<Command> add_commands(CLI::App& program, const ProgramOptions& options) {
+  std::vector<Command> commands{add_quickstart(program, options), add_train(program, options),
+                                add_eval(program, options)};
   CLI::App* analyze = program.add_subcommand("analyze", "Look at attention patterns");
   analyze->footer("Example  routing analyze patterns --out patterns.png\n" + exit_code_line());
-  return {add_analyze_patterns(*analyze), add_info(program, options), add_doctor(program, options)};
+  commands.push_back(add_analyze_patterns(*analyze));
+  commands.push_back(add_info(program, options));
+  commands.push_back(add_doctor(program, options));
+  return commands;
 }
 
 namespace {
-
-constexpr int kDone = 0;
-constexpr int kFailed = 1;
-constexpr int kWrongUsage = 2;
 
 // More than any machine has cores, and few enough for the system to start them.
 constexpr int kMostThreads = 4096;
@@ -47,7 +48,7 @@ void add_program_options(CLI::App& program, ProgramOptions& options) {
   program.add_flag("--quiet", options.quiet, "print results and errors only")
       ->disable_flag_override()
       ->group("Program");
-  program.footer("Example  routing analyze patterns --n 64 --out patterns.png\n" + exit_code_line());
+  program.footer("Example  routing train --preset tiny-enwik8 --data enwik8 --out runs/first\n" + exit_code_line());
   // Unknown arguments are collected first and refused by us, with the nearest name. The subcommands inherit both.
   program.allow_extras();
   program.fallthrough();
@@ -59,12 +60,11 @@ void set_threads(ProgramOptions& options) {
   at::set_num_threads(options.threads);
 }
 
-void run_given_command(CLI::App& program, const std::vector<Command>& commands) {
+int run_given_command(CLI::App& program, const std::vector<Command>& commands) {
   const CLI::App& given = given_command(program);
   for (const Command& command : commands) {
     if (command.app != &given) continue;
-    command.run();
-    return;
+    return command.run();
   }
   throw UsageError("a command is missing after '" + full_name(given) + "'",
                    full_name(given) + " --help  lists what there is");
@@ -100,8 +100,7 @@ int run_program(int argc, char** argv) {
   }
   refuse_unknown_arguments(program);
   set_threads(options);
-  run_given_command(program, commands);
-  return kDone;
+  return run_given_command(program, commands);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include "routing/analysis/curve_runs.h"
 #include "routing/core/error.h"
+#include "routing/core/files.h"
 
 #include <algorithm>
 #include <cmath>
@@ -294,7 +295,7 @@ void write_curves_figure(const CurvesFigure& figure, const std::filesystem::path
   const FigureSize size = {layout.width, layout.height, figure.title};
   const std::vector<char> bytes =
       render_figure(size, format, [&](cairo_t* context) { CurvesDrawing(figure, layout, context).draw(); });
-  write_file_at_once(path, bytes);
+  write_file_at_once(path, std::as_bytes(std::span(bytes)));
 }
 
 }  // namespace routing

@@ -13,8 +13,8 @@ namespace routing {
 // Points with a value that is not finite, or beyond kLargestShown in size, are left out; a line has a gap there.
 struct Curve {
   std::string name;  // stands at the right, in the colour of the curve
-  std::vector<double> x;
-  std::vector<double> y;
+  std::vector<double> x = {};
+  std::vector<double> y = {};
   bool points = false;  // dots instead of a line
 };
 

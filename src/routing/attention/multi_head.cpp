@@ -1,9 +1,9 @@
 #include "routing/attention/multi_head.h"
 
 #include "routing/core/error.h"
-#include "routing/core/random.h"
 #include "routing/ops/attend.h"
-#include "routing/ops/random_fill.h"
+#include "routing/ops/initial_weights.h"
+#include "routing/ops/layer_norm.h"
 
 #include <algorithm>
 #include <cmath>
@@ -14,7 +14,6 @@
 namespace routing {
 namespace {
 
-constexpr double kInitialVarianceScale = 0.2;  // FACTS C9
 constexpr double kSmallestNorm = 1e-12;
 constexpr double kRoutingNormEps = 1e-6;  // FACTS A1
 
@@ -61,15 +60,13 @@ MultiHeadAttentionImpl::MultiHeadAttentionImpl(AttentionConfig config, LayerPlac
 
 at::Tensor MultiHeadAttentionImpl::make_weight(const std::string& name, std::int64_t rows, std::int64_t columns,
                                                const at::TensorOptions& options) {
-  at::Tensor weight = at::empty({rows, columns}, options);
-  const double limit = std::sqrt(3.0 * kInitialVarianceScale * 2.0 / static_cast<double>(rows + columns));
-  fill_uniform(weight, -limit, limit, RandomStream(place_.key(name)));
-  return register_parameter(name, weight);
+  return register_parameter(name, initial_weight(rows, columns, place_.key(name), options));
 }
 
 // [batch, tokens, width] -> [batch, heads, tokens, head_dim]
-at::Tensor MultiHeadAttentionImpl::split_heads(const at::Tensor& input, const at::Tensor& weight) const {
-  const at::Tensor projected = at::linear(input, weight);
+at::Tensor MultiHeadAttentionImpl::split_heads(const at::Tensor& input, const at::Tensor& weight,
+                                               MatmulPrecision precision) const {
+  const at::Tensor projected = linear(input, weight, {}, {.precision = precision});
   return projected.view({input.size(0), input.size(1), -1, head_dim_}).transpose(1, 2);
 }
 
@@ -109,8 +106,8 @@ MultiHeadAttentionImpl::QueryKey MultiHeadAttentionImpl::prepare(const Group& gr
   if (!shared) qk.k = k.narrow(1, group.first_key_head, group.config.heads);
   if (const auto* routing = std::get_if<RoutingPattern>(&group.config.pattern)) {
     const double scale = routing->scale_before_norm ? 1.0 / std::sqrt(static_cast<double>(head_dim_)) : 1.0;
-    qk.q = at::layer_norm(qk.q * scale, {head_dim_}, {}, {}, kRoutingNormEps);
-    if (!shared) qk.k = at::layer_norm(qk.k, {head_dim_}, {}, {}, kRoutingNormEps);
+    qk.q = layer_norm(qk.q * scale, {}, {}, kRoutingNormEps);
+    if (!shared) qk.k = layer_norm(qk.k, {}, {}, kRoutingNormEps);
   }
   if (shared) qk.k = std::holds_alternative<LshPattern>(group.config.pattern) ? unit_length(qk.q) : qk.q;
   return qk;
@@ -149,9 +146,9 @@ at::Tensor MultiHeadAttentionImpl::attend_group(std::size_t index, const QueryKe
 at::Tensor MultiHeadAttentionImpl::forward(const at::Tensor& input, AttentionState& state) {
   check_call(input, state);
   const at::Tensor& source = state.memory.defined() ? state.memory : input;
-  const at::Tensor q = split_heads(input, query_weight_);
-  const at::Tensor k = key_weight_.defined() ? split_heads(source, key_weight_) : at::Tensor();
-  const at::Tensor v = split_heads(source, value_weight_);
+  const at::Tensor q = split_heads(input, query_weight_, state.precision);
+  const at::Tensor k = key_weight_.defined() ? split_heads(source, key_weight_, state.precision) : at::Tensor();
+  const at::Tensor v = split_heads(source, value_weight_, state.precision);
   if (!state.reuse_plans) state.plans.clear();
   state.auxiliary_loss = at::Tensor();
   std::vector<at::Tensor> outputs;
@@ -161,8 +158,8 @@ at::Tensor MultiHeadAttentionImpl::forward(const at::Tensor& input, AttentionSta
                                    state, layout_for(group, input, state)));
   }
   at::Tensor merged = at::cat(outputs, 1);
-  if (head_mix_weight_.defined()) merged = at::linear(merged, head_mix_weight_);
-  return at::linear(merged.transpose(1, 2).flatten(2), output_weight_);
+  if (head_mix_weight_.defined()) merged = linear(merged, head_mix_weight_, {}, {.precision = state.precision});
+  return linear(merged.transpose(1, 2).flatten(2), output_weight_, {}, {.precision = state.precision});
 }
 
 std::vector<RoutingStatistics> MultiHeadAttentionImpl::update_centroids() {
@@ -171,6 +168,12 @@ std::vector<RoutingStatistics> MultiHeadAttentionImpl::update_centroids() {
     if (Centroids* centroids = group.pattern->centroids()) statistics.push_back(centroids->update());
   }
   return statistics;
+}
+
+void MultiHeadAttentionImpl::forget_collected() {
+  for (const Group& group : groups_) {
+    if (Centroids* centroids = group.pattern->centroids()) centroids->set_pending({});
+  }
 }
 
 std::vector<RoutingStatistics> MultiHeadAttentionImpl::take_evaluation_statistics() {

@@ -12,6 +12,7 @@
 #include "routing/attention/pattern.h"
 #include "routing/attention/plan.h"
 #include "routing/config/attention.h"
+#include "routing/ops/linear.h"
 
 #include <ATen/ATen.h>
 #include <torch/nn/module.h>
@@ -29,6 +30,7 @@ struct AttentionState {
   at::Tensor memory_valid = {};  // bool [batch, keys], for cross-attention
   // int64 [batch]: identities of the sequences, for dropout and samples of tokens; undefined means 0, 1, 2 ….
   at::Tensor sample_ids = {};
+  MatmulPrecision precision = MatmulPrecision::fp32;  // of the projections
   std::uint64_t step = 0;               // counts training forwards: names the draws of dropout and random patterns
   std::vector<PatternPlan> plans = {};  // one a head group: what the last forward used
   bool reuse_plans = false;             // attend over `plans` instead of making new ones (activation checkpointing)
@@ -50,6 +52,8 @@ class MultiHeadAttentionImpl : public torch::nn::Module {
   std::vector<RoutingStatistics> update_centroids();
   // The same statistics of forwards in evaluation since the last call; changes nothing else.
   std::vector<RoutingStatistics> take_evaluation_statistics();
+  // Forgets what training forwards collected since the last update, for a step that is given up.
+  void forget_collected();
   // The centroids of head group `index`; null where it is not routed.
   Centroids* centroids(std::size_t index) { return groups_.at(index).pattern->centroids(); }
 
@@ -66,7 +70,7 @@ class MultiHeadAttentionImpl : public torch::nn::Module {
 
   at::Tensor make_weight(const std::string& name, std::int64_t rows, std::int64_t columns,
                          const at::TensorOptions& options);
-  at::Tensor split_heads(const at::Tensor& input, const at::Tensor& weight) const;
+  at::Tensor split_heads(const at::Tensor& input, const at::Tensor& weight, MatmulPrecision precision) const;
   void check_call(const at::Tensor& input, const AttentionState& state) const;
   TokenLayout layout_for(const Group& group, const at::Tensor& input, const AttentionState& state) const;
   // Queries and keys as a group attends with them.

@@ -21,6 +21,9 @@ class MetricsLog {
   // know (infinite or not a number) become null. If the disk is full the file keeps its whole lines.
   void append(const nlohmann::ordered_json& object);
 
+  // Brings everything written to the disk.
+  void sync() { file_.sync(); }
+
   // For a resume from the checkpoint of this step: rewrites the file in one step with only those whole lines whose
   // "step" is not larger. Lines that are no object with a step are dropped too.
   void cut_back_to(std::int64_t step);

@@ -1,0 +1,32 @@
+// The options by which commands receive an experiment: preset, file, environment, --set, and short names for the keys
+// that are typed most.
+#pragma once
+
+#include "routing/config/experiment.h"
+
+#include <CLI/CLI.hpp>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace routing {
+
+struct ExperimentOptions {
+  std::string preset;
+  std::string file;
+  std::vector<std::string> settings;
+  // Short names: "train.steps=…" and the like, in the order of the options; they come after --set.
+  std::vector<std::string> short_settings;
+
+  bool names_a_base() const { return !preset.empty() || !file.empty(); }
+};
+
+// Adds --preset, --config, --set and the short names --data, --steps, --minutes, --seed, --precision.
+void add_experiment_options(CLI::App& app, ExperimentOptions& options);
+
+// Defaults < preset < file < environment < --set < short names. A relative data.path becomes absolute, so that the run
+// can be used from anywhere.
+ExperimentConfig resolve_experiment(const ExperimentOptions& options);
+
+}  // namespace routing

@@ -1,0 +1,237 @@
+#include "command_line.h"
+#include "commands.h"
+#include "experiment_options.h"
+#include "interrupts.h"
+#include "routing/analysis/curves_figure.h"
+#include "routing/analysis/pattern_figure.h"
+#include "routing/analysis/pattern_gallery.h"
+#include "routing/config/resolve.h"
+#include "routing/core/error.h"
+#include "routing/core/files.h"
+#include "routing/data/compressors.h"
+#include "routing/evaluation/byte_likelihood.h"
+#include "routing/model/weights.h"
+#include "routing/training/trainer.h"
+#include "training_display.h"
+#include "training_result.h"
+#include "version.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <iomanip>
+#include <iostream>
+#include <memory>
+#include <numbers>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace routing {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kDefaultCorpus = "/usr/share/dictd/gcide.dict.dz";
+constexpr int kTimedSteps = 4;
+
+struct QuickstartOptions {
+  std::string out = "runs/quickstart";
+  std::string data = kDefaultCorpus;
+  double minutes = 3.0;
+  std::vector<std::string> settings;
+  bool json = false;
+};
+
+// How many steps fit into the minutes on this machine, from a few steps on noise. Fixing their number before the run
+// lets the learning rate fall to its end in time, and keeps the run exactly resumable.
+std::int64_t steps_that_fit(const ExperimentConfig& config, double minutes) {
+  Learner learner(config);
+  std::vector<TrainingBatch> batches;
+  for (std::int64_t i = 0; i < config.train.accumulation; ++i) {
+    const at::Tensor noise = at::arange(config.train.batch_size * config.train.sequence_length, at::kLong);
+    batches.push_back({.tokens = noise.mul(2654435761L)
+                                     .bitwise_right_shift(7)
+                                     .remainder(config.model.vocab_size)
+                                     .view({config.train.batch_size, config.train.sequence_length}),
+                       .sample_ids = at::arange(config.train.batch_size, at::kLong)});
+  }
+  learner.step(batches);
+  const auto begin = std::chrono::steady_clock::now();
+  for (int i = 0; i < kTimedSteps; ++i) learner.step(batches);
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() / kTimedSteps;
+  return std::max<std::int64_t>(10, static_cast<std::int64_t>(minutes * 60.0 / seconds) / 10 * 10);
+}
+
+ExperimentConfig quickstart_config(const QuickstartOptions& options, TrainingDisplay& display) {
+  const RunDirectory run(options.out);
+  // A run that is there goes on, or is shown again if it has ended.
+  if (run.exists()) return run.read_config();
+  std::error_code ignored;
+  require<ConfigError>(
+      options.data != kDefaultCorpus || fs::exists(options.data, ignored), kDefaultCorpus,
+      ": is not there; install it with  apt-get install dict-gcide  (make setup does), or name another "
+      "text with --data FILE");
+  ConfigSources sources{.preset = "quickstart", .settings = options.settings};
+  sources.settings.push_back("data.path=" + fs::absolute(options.data).string());
+  ExperimentConfig config = resolve(sources);
+  display.say("timing a few steps to see what fits into " + std::to_string(std::lround(options.minutes * 60.0)) +
+              " seconds");
+  config.train.steps = steps_that_fit(config, options.minutes);
+  config.train.warmup_steps = std::min(config.train.warmup_steps, config.train.steps / 5);
+  config.train.eval_every = std::max<std::int64_t>(1, config.train.steps / 8);
+  config.train.checkpoint_every = config.train.eval_every;
+  config.train.log_every = std::max<std::int64_t>(1, config.train.steps / 100);
+  return config;
+}
+
+// The curves of metrics.jsonl beside what compressors do.
+CurvesFigure curves_of(const fs::path& metrics, const std::vector<ReferenceLine>& references) {
+  Curve train{.name = "training"};
+  Curve valid{.name = "validation", .points = true};
+  std::istringstream lines(read_file(metrics));
+  for (std::string line; std::getline(lines, line);) {
+    const auto object = nlohmann::json::parse(line);
+    const auto add = [&](Curve& curve, const char* key) {
+      if (!object.contains(key)) return;
+      curve.x.push_back(object.at("step").get<double>());
+      curve.y.push_back(object.at(key).get<double>());
+    };
+    add(train, "train_bits_per_byte");
+    add(valid, "eval_bits_per_byte");
+  }
+  return {.title = "Bits per byte while training",
+          .x_label = "step",
+          .y_label = "bits per byte",
+          .curves = {train, valid},
+          .references = references};
+}
+
+struct Scores {
+  Likelihood model;
+  double gzip = 0.0;
+  double xz = 0.0;
+};
+
+Scores evaluate(const ExperimentConfig& config, const RunDirectory& run, TrainingDisplay& display) {
+  const ByteCorpus corpus(config.data.path);
+  const SplitBounds test = split_corpus(config.data.split, corpus.size(), config.data.path).test;
+  const auto part = corpus.bytes().subspan(static_cast<std::size_t>(test.begin), static_cast<std::size_t>(test.size()));
+  display.say("evaluating on the last " + std::to_string(part.size()) + " bytes, which training never saw");
+  Transformer model = load_model(run.find_checkpoint("best").model());
+  Scores scores{.model = byte_likelihood(*model, part,
+                                         {.sequence_length = config.train.sequence_length,
+                                          .batch_size = config.eval.batch_size,
+                                          .precision = matmul_precision(config.train.precision),
+                                          .progress = [&](std::int64_t done, std::int64_t all) {
+                                            display.evaluation_progress(done, all);
+                                          }})};
+  display.finish();
+  scores.gzip = gzip_bits_per_byte(part);
+  scores.xz = xz_bits_per_byte(part);
+  return scores;
+}
+
+std::string fixed(double value, int digits) {
+  std::ostringstream text;
+  text << std::fixed << std::setprecision(digits) << value;
+  return text.str();
+}
+
+struct Written {
+  fs::path curves, patterns;
+};
+
+void print_result(const QuickstartOptions& options, const ExperimentConfig& config, const Scores& scores,
+                  const Written& written) {
+  const std::string validity = validity_label(config);
+  if (options.json) {
+    std::cout << nlohmann::ordered_json{{"run", options.out},
+                                        {"bytes", scores.model.bytes},
+                                        {"bits_per_byte", scores.model.bits_per_byte()},
+                                        {"gzip_bits_per_byte", scores.gzip},
+                                        {"xz_bits_per_byte", scores.xz},
+                                        {"validity", validity},
+                                        {"curves", written.curves.string()},
+                                        {"patterns", written.patterns.string()}}
+              << "\n";
+    return;
+  }
+  const std::string run = options.out;
+  std::cout << "Bits per byte on the held-out " << scores.model.bytes << " bytes (smaller is better)\n"
+            << "  this model   " << fixed(scores.model.bits_per_byte(), 3) << "   " << validity << "\n"
+            << "  gzip -9      " << fixed(scores.gzip, 3) << "\n"
+            << "  xz -9        " << fixed(scores.xz, 3) << "\n\n"
+            << "Pictures\n"
+            << "  " << written.curves.string() << "   loss while training\n"
+            << "  " << written.patterns.string() << "   what each attention pattern reads\n\n"
+            << "Go on with\n"
+            << "  routing eval " << run << " --split test --stride 512        more context for every byte\n"
+            << "  routing train --out " << run << " --resume auto --steps " << 2 * config.train.steps
+            << "   train longer\n"
+            << "  routing train --preset tiny-enwik8 --data FILE --out runs/mine   train on your own text\n"
+            << "  tensorboard --logdir " << run << "                         curves in a browser\n";
+}
+
+int run(const QuickstartOptions& options, const ProgramOptions& program) {
+  const InterruptGuard interrupts;
+  TrainingDisplay display(program.quiet);
+  const ExperimentConfig config = quickstart_config(options, display);
+  const RunDirectory run_directory(options.out);
+  {
+    Trainer trainer({.config = config,
+                     .run = options.out,
+                     .resume = true,
+                     .version = program_version(),
+                     .observer = display.observer()});
+    display.say(describe_run(trainer, config));
+    const TrainingResult result = trainer.run();
+    display.finish();
+    if (result.end == TrainingEnd::interrupted) {
+      std::cerr << "routing: stopped at step " << result.state.step << ", state saved; the same command goes on\n";
+      return kInterrupted;
+    }
+  }
+  const Scores scores = evaluate(config, run_directory, display);
+  const Written written{run_directory.folder() / "curves.png", run_directory.folder() / "patterns.png"};
+  write_curves_figure(curves_of(run_directory.metrics_file(), {{"gzip -9", scores.gzip}, {"xz -9", scores.xz}}),
+                      written.curves);
+  write_pattern_figure(pattern_gallery(64, 1), written.patterns);
+  print_result(options, config, scores, written);
+  return kDone;
+}
+
+}  // namespace
+
+Command add_quickstart(CLI::App& program, const ProgramOptions& program_options) {
+  const auto options = std::make_shared<QuickstartOptions>();
+  CLI::App* app = program.add_subcommand(
+      "quickstart",
+      "Train a small model for a few minutes, evaluate it, draw pictures\n\n"
+      "Half of its heads are routed, strictly causally. The text is Webster's dictionary (Debian's dict-gcide); its "
+      "last\n"
+      "2 MB are held out and compared with gzip and xz on the same bytes. Started again, it goes on where it stopped.");
+  app->add_option("--out", options->out, "folder of the run")->type_name("DIR")->capture_default_str()->group("Run");
+  app->add_option("--minutes", options->minutes, "time for training")
+      ->type_name("M")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str()
+      ->group("Run");
+  app->add_option("--data", options->data, "another text, at least 4 MB")
+      ->type_name("FILE")
+      ->capture_default_str()
+      ->group("Run");
+  app->add_option("--set", options->settings, "change one configuration key; may be repeated")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->group("Run");
+  app->add_flag("--json", options->json, "print the result as JSON")->disable_flag_override()->group("Output");
+  app->footer("Example  routing quickstart\n" + exit_code_line());
+  return {app, [options, &program_options] { return run(*options, program_options); }};
+}
+
+}  // namespace routing

@@ -1,0 +1,89 @@
+#include "training_result.h"
+
+#include "routing/config/experiment.h"
+
+#include <nlohmann/json.hpp>
+
+#include <cmath>
+#include <iomanip>
+#include <iostream>
+#include <numbers>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace routing {
+namespace {
+
+const char* end_word(TrainingEnd end) {
+  switch (end) {
+    case TrainingEnd::finished:
+      return "finished";
+    case TrainingEnd::out_of_time:
+      return "out of time";
+    case TrainingEnd::interrupted:
+      return "interrupted";
+  }
+  return "";
+}
+
+std::string fixed(double value, int digits) {
+  std::ostringstream text;
+  text << std::fixed << std::setprecision(digits) << value;
+  return text.str();
+}
+
+nlohmann::ordered_json finite_or_null(double value) {
+  return std::isfinite(value) ? nlohmann::ordered_json(value) : nlohmann::ordered_json(nullptr);
+}
+
+void print_as_json(const TrainingResult& result, const ResultOptions& options) {
+  const TrainerState& state = result.state;
+  const nlohmann::ordered_json object{{"run", options.run.string()},
+                                      {"end", end_word(result.end)},
+                                      {"step", state.step},
+                                      {"steps", options.config.train.steps},
+                                      {"tokens", state.tokens},
+                                      {"train_loss_nats", result.last_loss_nats},
+                                      {"eval_loss_nats", finite_or_null(state.last_eval_nats)},
+                                      {"best_eval_loss_nats", finite_or_null(state.best_eval_nats)},
+                                      {"best_step", state.best_step},
+                                      {"tokens_per_second", result.tokens_per_second},
+                                      {"seconds", state.seconds},
+                                      {"validity", validity_label(options.config)}};
+  std::cout << object << "\n";
+}
+
+}  // namespace
+
+std::string in_bits(double nats_per_byte) {
+  return fixed(nats_per_byte / std::numbers::ln2, 3);
+}
+
+void print_training_result(const TrainingResult& result, const ResultOptions& options) {
+  if (options.json) {
+    print_as_json(result, options);
+    return;
+  }
+  const TrainerState& state = result.state;
+  std::vector<std::pair<std::string, std::string>> lines{
+      {"run", options.run.string() + " (" + end_word(result.end) + ")"},
+      {"step", std::to_string(state.step) + " of " + std::to_string(options.config.train.steps) + ", " +
+                   std::to_string(state.tokens) + " tokens in " + fixed(state.seconds, 0) + " s"}};
+  if (result.last_loss_nats > 0.0) lines.emplace_back("train", in_bits(result.last_loss_nats) + " bits/byte");
+  if (std::isfinite(state.last_eval_nats)) {
+    lines.emplace_back("valid", in_bits(state.last_eval_nats) + " bits/byte, best " + in_bits(state.best_eval_nats) +
+                                    " at step " + std::to_string(state.best_step));
+  }
+  lines.emplace_back("validity", validity_label(options.config));
+  lines.emplace_back("rate", fixed(result.tokens_per_second, 0) + " tokens/s");
+  if (result.end != TrainingEnd::finished) {
+    lines.emplace_back("go on", "routing train --out " + options.run.string() + " --resume auto");
+  } else {
+    lines.emplace_back("evaluate", "routing eval " + options.run.string() + " --split test");
+  }
+  for (const auto& [name, value] : lines) std::cout << std::left << std::setw(10) << name << value << "\n";
+}
+
+}  // namespace routing

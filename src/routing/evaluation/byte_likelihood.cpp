@@ -1,0 +1,87 @@
+#include "routing/evaluation/byte_likelihood.h"
+
+#include "routing/core/error.h"
+#include "routing/data/windows.h"
+#include "routing/evaluation/likelihood.h"
+
+#include <algorithm>
+
+namespace routing {
+namespace {
+
+// The windows first … first + count - 1, all of one length, as tokens [count, length].
+at::Tensor window_tokens(std::span<const std::uint8_t> bytes, std::span<const EvalWindow> windows) {
+  const std::int64_t length = windows.front().length;
+  at::Tensor tokens = at::empty({static_cast<std::int64_t>(windows.size()), length}, at::kLong);
+  auto* out = tokens.data_ptr<std::int64_t>();
+  for (const EvalWindow& window : windows) {
+    const auto text = bytes.subspan(static_cast<std::size_t>(window.begin), static_cast<std::size_t>(length));
+    out = std::copy(text.begin(), text.end(), out);
+  }
+  return tokens;
+}
+
+// Back to the mode the model was in, whatever happens.
+class EvaluationMode {
+ public:
+  explicit EvaluationMode(TransformerImpl& model) : model_(model), was_training_(model.is_training()) { model.eval(); }
+  ~EvaluationMode() { model_.train(was_training_); }
+  EvaluationMode(const EvaluationMode&) = delete;
+  EvaluationMode& operator=(const EvaluationMode&) = delete;
+
+ private:
+  TransformerImpl& model_;
+  bool was_training_;
+};
+
+}  // namespace
+
+double Likelihood::bits_per_byte() const {
+  return routing::bits_per_byte(nats, bytes);
+}
+
+Likelihood byte_likelihood(TransformerImpl& model, std::span<const std::uint8_t> bytes,
+                           const LikelihoodOptions& options) {
+  require<InputError>(!bytes.empty(), "evaluation: the text is empty, but at least 1 byte is needed");
+  require<InputError>(options.batch_size >= 1, "evaluation: batch_size is ", options.batch_size,
+                      ", but must be at least 1");
+  const std::vector<EvalWindow> windows = evaluation_windows(
+      static_cast<std::int64_t>(bytes.size()), options.sequence_length, options.stride, options.limit_bytes);
+  const EvaluationMode mode(model);
+  const at::NoGradGuard no_gradient;
+  model.take_evaluation_statistics();
+  Likelihood result{.windows = static_cast<std::int64_t>(windows.size()),
+                    .sequence_length = options.sequence_length,
+                    .stride = options.stride > 0 ? options.stride : options.sequence_length};
+  NatsSum sum;
+  for (std::size_t first = 0; first < windows.size();) {
+    std::size_t count = 1;
+    while (count < static_cast<std::size_t>(options.batch_size) && first + count < windows.size() &&
+           windows[first + count].length == windows[first].length) {
+      ++count;
+    }
+    const auto batch = std::span(windows).subspan(first, count);
+    const at::Tensor nats = model.loss(window_tokens(bytes, batch), {.precision = options.precision}).nats;
+    const auto* values = nats.data_ptr<float>();
+    for (const EvalWindow& window : batch) {
+      for (std::int64_t i = window.scored_from; i < window.length; ++i) sum.add(static_cast<double>(values[i]));
+      values += window.length;
+    }
+    first += count;
+    if (options.progress) options.progress(static_cast<std::int64_t>(first), result.windows);
+  }
+  result.nats = sum.total();
+  result.bytes = sum.tokens();
+  result.routing = model.take_evaluation_statistics();
+  return result;
+}
+
+double smallest_occupancy_entropy(const std::vector<LayerStatistics>& routing) {
+  double smallest = 1.0;
+  for (const LayerStatistics& layer : routing) {
+    for (const double entropy : layer.statistics.occupancy_entropy) smallest = std::min(smallest, entropy);
+  }
+  return smallest;
+}
+
+}  // namespace routing

@@ -1,0 +1,61 @@
+#include "routing/model/layers.h"
+
+#include "routing/ops/dropout.h"
+#include "routing/ops/geglu.h"
+#include "routing/ops/initial_weights.h"
+#include "routing/ops/layer_norm.h"
+
+#include <utility>
+
+namespace routing {
+namespace {
+
+constexpr double kNormEps = 1e-6;  // FACTS C1
+
+}  // namespace
+
+LayerNormImpl::LayerNormImpl(std::int64_t width, const at::TensorOptions& options) {
+  gain_ = register_parameter("gain", at::ones({width}, options));
+  bias_ = register_parameter("bias", at::zeros({width}, options));
+}
+
+at::Tensor LayerNormImpl::forward(const at::Tensor& input) const {
+  return layer_norm(input, gain_, bias_, kNormEps);
+}
+
+FeedforwardImpl::FeedforwardImpl(const ModelConfig& config, LayerPlace place, const at::TensorOptions& options)
+    : kind_(config.feedforward), dropout_(config.feedforward_dropout), place_(std::move(place)) {
+  const std::int64_t width = config.width;
+  const std::int64_t hidden = config.feedforward_width;
+  const auto weight = [&](const char* name, std::int64_t rows, std::int64_t columns) {
+    return register_parameter(name, initial_weight(rows, columns, place_.key(name), options));
+  };
+  in_weight_ = weight("in_weight", hidden, width);
+  if (kind_ == FeedforwardKind::geglu) gate_weight_ = weight("gate_weight", hidden, width);
+  out_weight_ = weight("out_weight", width, hidden);
+  if (kind_ == FeedforwardKind::relu) {
+    in_bias_ = register_parameter("in_bias", at::zeros({hidden}, options));
+    out_bias_ = register_parameter("out_bias", at::zeros({width}, options));
+  }
+}
+
+at::Tensor FeedforwardImpl::forward(const at::Tensor& input, const ForwardContext& context) const {
+  const LinearOptions plain{.precision = context.precision};
+  at::Tensor hidden;
+  if (kind_ == FeedforwardKind::relu) {
+    hidden = linear(input, in_weight_, in_bias_, {.precision = context.precision, .activation = Activation::relu});
+  } else {
+    hidden = geglu(linear(input, gate_weight_, {}, plain), linear(input, in_weight_, {}, plain));
+  }
+  hidden = drop(hidden, {.probability = dropout_, .place = &place_, .use = "hidden dropout"}, is_training(), context);
+  return linear(hidden, out_weight_, out_bias_, plain);
+}
+
+at::Tensor drop(const at::Tensor& input, const DropoutUse& use, bool training, const ForwardContext& context) {
+  if (!training || use.probability == 0.0) return input;
+  return dropout(input, {.probability = use.probability,
+                         .key = use.place->key(use.use, {context.step}),
+                         .sample_ids = context.sample_ids});
+}
+
+}  // namespace routing

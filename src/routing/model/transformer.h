@@ -1,0 +1,76 @@
+// The decoder-only transformer over token ids.
+//
+//   inputs  0, t_0, t_1, …, t_{n-2}          the sequence shifted right by one, id 0 first
+//   x       = embedding(inputs) [-> dense layer to the model's width]; no absolute positions
+//   x       = blocks(x) [-> one more norm if norms come first]
+//   logits  = output([dense layer to the embedding's width ->] x)
+//   loss    = -log softmax(logits_i)[t_i]    position i has seen t_0 … t_{i-1} only
+#pragma once
+
+#include "routing/config/experiment.h"
+#include "routing/model/block.h"
+#include "routing/model/layers.h"
+
+#include <ATen/ATen.h>
+#include <torch/nn/module.h>
+#include <torch/nn/pimpl.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace routing {
+
+// Statistics of one group of routed heads and where it stands.
+struct LayerStatistics {
+  std::int64_t layer = 0;
+  RoutingStatistics statistics;
+};
+
+class TransformerImpl : public torch::nn::Module {
+ public:
+  // Weights are drawn from streams named by config.train.seed and their place. With options on the meta device nothing
+  // is allocated.
+  TransformerImpl(ExperimentConfig config, const at::TensorOptions& options);
+
+  struct Loss {
+    at::Tensor nats;       // [batch, n]: of every token
+    at::Tensor auxiliary;  // what the patterns add to the training loss; undefined in evaluation or if nothing
+  };
+  // tokens int64 [batch, n].
+  Loss loss(const at::Tensor& tokens, const ForwardContext& context);
+  // [batch, n, vocab_size]; row i is the prediction of token i.
+  at::Tensor logits(const at::Tensor& tokens, const ForwardContext& context);
+
+  // Once after each optimiser step; see MultiHeadAttention.
+  std::vector<LayerStatistics> update_centroids();
+  std::vector<LayerStatistics> take_evaluation_statistics();
+  // Forgets what training forwards collected for the centroids, for a step that is given up.
+  void forget_collected();
+
+  // What each layer's last forward used: its plans, for pictures and analysis.
+  const std::vector<AttentionState>& states() const { return states_; }
+  const ExperimentConfig& config() const { return config_; }
+  std::int64_t num_parameters() const;
+  Block block(std::size_t layer) const { return blocks_.at(layer); }
+
+ private:
+  at::Tensor embed(const at::Tensor& tokens, const ForwardContext& context) const;
+  // What the output layer reads, [batch, n, embedding width], and the auxiliary losses of the layers.
+  struct Hidden {
+    at::Tensor values, auxiliary;
+  };
+  Hidden hidden(const at::Tensor& tokens, const ForwardContext& context);
+
+  ExperimentConfig config_;
+  LayerPlace place_;
+  at::Tensor table_, in_weight_, in_bias_;
+  std::vector<Block> blocks_;
+  LayerNorm last_norm_ = nullptr;
+  at::Tensor out_weight_, out_bias_;  // from the model's width to the embedding's
+  at::Tensor vocabulary_weight_, vocabulary_bias_;
+  std::vector<AttentionState> states_;
+};
+TORCH_MODULE(Transformer);
+
+}  // namespace routing

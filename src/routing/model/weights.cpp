@@ -1,0 +1,78 @@
+#include "routing/model/weights.h"
+
+#include "routing/config/toml.h"
+#include "routing/core/error.h"
+#include "routing/model/safetensors.h"
+
+#include <utility>
+
+namespace routing {
+namespace {
+
+ExperimentConfig config_in(const std::map<std::string, std::string>& metadata, const std::filesystem::path& path) {
+  const auto found = metadata.find("config");
+  require<FileError>(found != metadata.end(), path.string(),
+                     ": holds no 'config' in its metadata, so the model cannot be built; take a model.safetensors that "
+                     "routing train wrote");
+  ExperimentConfig config;
+  try {
+    apply_toml(config, found->second, path.string() + " (metadata 'config')");
+    validate(config);
+  } catch (const ConfigError& error) {
+    throw FileError(error.what());
+  }
+  return config;
+}
+
+}  // namespace
+
+std::map<std::string, at::Tensor> named_tensors(const torch::nn::Module& module) {
+  std::map<std::string, at::Tensor> tensors;
+  for (const auto& item : module.named_parameters()) tensors.emplace(item.key(), item.value().detach());
+  for (const auto& item : module.named_buffers()) tensors.emplace(item.key(), item.value().detach());
+  return tensors;
+}
+
+void load_tensors(torch::nn::Module& module, const std::map<std::string, at::Tensor>& tensors,
+                  const std::string& origin) {
+  const auto own = named_tensors(module);
+  for (const auto& [name, value] : own) {
+    const auto found = tensors.find(name);
+    require<FileError>(found != tensors.end(), origin, ": tensor '", name, "' ", value.sizes(),
+                       " is missing; the file belongs to another configuration");
+    require<FileError>(found->second.sizes() == value.sizes() && found->second.scalar_type() == value.scalar_type(),
+                       origin, ": tensor '", name, "' is ", found->second.scalar_type(), " ", found->second.sizes(),
+                       ", but the model has ", value.scalar_type(), " ", value.sizes(),
+                       "; the file belongs to another configuration");
+  }
+  for (const auto& [name, value] : tensors) {
+    require<FileError>(own.count(name) == 1, origin, ": tensor '", name, "' ", value.sizes(),
+                       " is not part of the model; the file belongs to another configuration");
+  }
+  const at::NoGradGuard no_gradient;
+  for (const auto& [name, value] : own) at::Tensor(value).copy_(tensors.at(name));
+}
+
+void save_model(const std::filesystem::path& path, TransformerImpl& model, const std::string& version) {
+  TensorFile file{.tensors = named_tensors(model),
+                  .metadata = {{"format", "pt"},
+                               {"config", to_toml(model.config())},
+                               {"version", version},
+                               {"validity", validity_label(model.config())}}};
+  if (model.config().model.tied_output) file.metadata["tied"] = "output_weight=embedding";
+  write_safetensors(path, file);
+}
+
+ExperimentConfig load_model_config(const std::filesystem::path& path) {
+  return config_in(read_safetensors_metadata(path), path);
+}
+
+Transformer load_model(const std::filesystem::path& path) {
+  const TensorFile file = read_safetensors(path);
+  Transformer model(config_in(file.metadata, path), at::TensorOptions().dtype(at::kFloat));
+  load_tensors(*model, file.tensors, path.string());
+  model->eval();
+  return model;
+}
+
+}  // namespace routing

@@ -1,0 +1,34 @@
+// A model on disk: one safetensors file with its weights and buffers (centroids and their thresholds among them), and
+// in the metadata the configuration, the version and what its likelihoods are worth.
+//
+//   config     the resolved configuration as TOML
+//   version    of this program
+//   validity   "causal" or "selection reads the future"
+//   tied       which tensor an absent one is ("output_weight=embedding"), where the output layer is tied
+#pragma once
+
+#include "routing/model/transformer.h"
+
+#include <ATen/ATen.h>
+#include <torch/nn/module.h>
+
+#include <filesystem>
+#include <map>
+#include <string>
+
+namespace routing {
+
+// Parameters and buffers by name.
+std::map<std::string, at::Tensor> named_tensors(const torch::nn::Module& module);
+// Copies values into the module in place. Throws a FileError that begins with `origin` and names the first tensor that
+// is missing, too many, or of another shape or type; the module is then as it was.
+void load_tensors(torch::nn::Module& module, const std::map<std::string, at::Tensor>& tensors,
+                  const std::string& origin);
+
+void save_model(const std::filesystem::path& path, TransformerImpl& model, const std::string& version);
+// Builds the model that the file describes, in evaluation mode.
+Transformer load_model(const std::filesystem::path& path);
+// The configuration alone.
+ExperimentConfig load_model_config(const std::filesystem::path& path);
+
+}  // namespace routing

@@ -1,0 +1,110 @@
+#include "routing/training/checkpoint.h"
+
+#include "routing/core/error.h"
+#include "routing/core/files.h"
+#include "routing/model/safetensors.h"
+#include "routing/model/weights.h"
+
+#include <nlohmann/json.hpp>
+
+#include <cmath>
+#include <system_error>
+#include <unistd.h>
+
+namespace routing {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+// JSON has no infinity and no NaN: those are written as null and read as what the field starts with.
+Json number_or_null(double value) {
+  return std::isfinite(value) ? Json(value) : Json(nullptr);
+}
+
+void read_number(const Json& json, const char* key, double& value) {
+  if (!json.at(key).is_null()) value = json.at(key).get<double>();
+}
+
+Json to_json(const TrainerState& state) {
+  return {{"step", state.step},
+          {"tokens", state.tokens},
+          {"seconds", state.seconds},
+          {"loss_sum", state.loss_sum},
+          {"loss_steps", state.loss_steps},
+          {"last_eval_nats", number_or_null(state.last_eval_nats)},
+          {"best_eval_nats", number_or_null(state.best_eval_nats)},
+          {"best_step", state.best_step},
+          {"data_bytes", state.data_bytes},
+          {"data_hash", state.data_hash},
+          {"version", state.version}};
+}
+
+TrainerState from_json(const Json& json) {
+  TrainerState state;
+  json.at("step").get_to(state.step);
+  json.at("tokens").get_to(state.tokens);
+  json.at("seconds").get_to(state.seconds);
+  json.at("loss_sum").get_to(state.loss_sum);
+  json.at("loss_steps").get_to(state.loss_steps);
+  read_number(json, "last_eval_nats", state.last_eval_nats);
+  read_number(json, "best_eval_nats", state.best_eval_nats);
+  json.at("best_step").get_to(state.best_step);
+  json.at("data_bytes").get_to(state.data_bytes);
+  json.at("data_hash").get_to(state.data_hash);
+  json.at("version").get_to(state.version);
+  return state;
+}
+
+void make_folder(const fs::path& path) {
+  std::error_code error;
+  fs::remove_all(path, error);
+  fs::create_directories(path, error);
+  require<FileError>(!error, path.string(), ": the checkpoint's folder cannot be made: ", error.message(),
+                     "; free space or choose an --out that can be written");
+}
+
+}  // namespace
+
+void write_checkpoint(const RunDirectory& run, Learner& learner, const TrainerState& state) {
+  const CheckpointPlace place = run.checkpoint(state.step);
+  const CheckpointPlace partial{state.step, place.folder.string() + ".partial"};
+  std::error_code error;
+  make_folder(partial.folder);
+  try {
+    save_model(partial.model(), learner.model(), state.version);
+    write_safetensors(partial.state(), {.tensors = learner.optimizer_state(), .metadata = {{"format", "pt"}}});
+    write_file_at_once(partial.trainer(), to_json(state).dump(2) + "\n");
+    // The same step may have been saved before (a run that was stopped where a checkpoint was due).
+    fs::remove(place.folder / "DONE", error);
+    fs::remove_all(place.folder, error);
+    fs::rename(partial.folder, place.folder, error);
+    require<FileError>(!error, place.folder.string(), ": the checkpoint cannot be put in place: ", error.message());
+    sync_folder(run.checkpoints_folder());
+    write_file_at_once(place.folder / "DONE", std::string());
+  } catch (...) {
+    fs::remove_all(partial.folder, error);
+    throw;
+  }
+}
+
+TrainerState read_trainer_state(const CheckpointPlace& place) {
+  const std::string text = read_file(place.trainer());
+  try {
+    return from_json(Json::parse(text));
+  } catch (const nlohmann::json::exception& error) {
+    throw FileError(place.trainer().string() + ": is not the trainer.json of a checkpoint (" + error.what() +
+                    "); take another checkpoint of the run");
+  }
+}
+
+TrainerState restore_checkpoint(const CheckpointPlace& place, Learner& learner) {
+  const TrainerState state = read_trainer_state(place);
+  require<FileError>(state.step == place.step, place.trainer().string(), ": says step ", state.step,
+                     ", but its folder is that of step ", place.step, "; take another checkpoint of the run");
+  learner.restore(read_safetensors(place.model()).tensors, read_safetensors(place.state()).tensors, state.step,
+                  place.folder.string());
+  return state;
+}
+
+}  // namespace routing

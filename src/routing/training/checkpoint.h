@@ -1,0 +1,39 @@
+// A checkpoint: everything a run needs to go on as if it had never stopped.
+#pragma once
+
+#include "routing/training/learner.h"
+#include "routing/training/run_directory.h"
+
+#include <cstdint>
+#include <limits>
+#include <string>
+
+namespace routing {
+
+// What the loop knows beside weights and optimiser. Random streams and the place in the data need no state of their
+// own: both are functions of seed and step.
+struct TrainerState {
+  std::int64_t step = 0;
+  std::int64_t tokens = 0;
+  double seconds = 0.0;  // of training so far, over all its parts
+  // The mean loss since the last line of the log.
+  double loss_sum = 0.0;
+  std::int64_t loss_steps = 0;
+  double last_eval_nats = std::numeric_limits<double>::quiet_NaN();
+  double best_eval_nats = std::numeric_limits<double>::infinity();
+  std::int64_t best_step = -1;
+  // Of the training data, so that a run does not go on with others.
+  std::int64_t data_bytes = 0;
+  std::string data_hash;
+  std::string version;
+};
+
+// Written to a temporary sibling, synced, renamed, DONE last. Throws a FileError with path and reason; what was there
+// before stays.
+void write_checkpoint(const RunDirectory& run, Learner& learner, const TrainerState& state);
+
+TrainerState read_trainer_state(const CheckpointPlace& place);
+// Loads weights, buffers and optimiser; a FileError names what does not fit.
+TrainerState restore_checkpoint(const CheckpointPlace& place, Learner& learner);
+
+}  // namespace routing

@@ -1,0 +1,93 @@
+#include "routing/training/learner.h"
+
+#include "routing/evaluation/likelihood.h"
+#include "routing/kernels/cpu_features.h"
+#include "routing/model/weights.h"
+#include "routing/optim/gradient_norm.h"
+#include "routing/optim/schedule.h"
+
+#include <cmath>
+#include <utility>
+
+namespace routing {
+
+MatmulPrecision matmul_precision(Precision precision) {
+  if (precision == Precision::fp32) return MatmulPrecision::fp32;
+  if (precision == Precision::bf16) return MatmulPrecision::bf16;
+  const CpuFeatures& cpu = cpu_features();
+  const bool tiles = cpu.amx_bf16 && request_amx_permission() == AmxPermission::granted;
+  return cpu.avx512_bf16 || tiles ? MatmulPrecision::bf16 : MatmulPrecision::fp32;
+}
+
+Learner::Learner(const ExperimentConfig& config)
+    : config_(config),
+      precision_(matmul_precision(config.train.precision)),
+      model_(config, at::TensorOptions().dtype(at::kFloat)) {
+  model_->train();
+  for (const auto& item : model_->named_parameters()) {
+    // Biases and gains do not decay.
+    parameters_.push_back({.name = item.key(), .value = item.value(), .decay = item.value().dim() > 1});
+  }
+  optimizer_ = std::make_unique<Adam>(parameters_, adam_options(config.train));
+}
+
+void Learner::backward(const TrainingBatch& batch, StepResult& result) {
+  const ForwardContext context{.sample_ids = batch.sample_ids, .step = forwards_, .precision = precision_};
+  const auto accumulation = static_cast<double>(config_.train.accumulation);
+  const auto loss = model_->loss(batch.tokens, context);
+  const at::Tensor nats = loss.nats.detach();
+  // Added one after the other: a tensor's own sum depends on the number of threads.
+  NatsSum sum;
+  for (std::int64_t i = 0; i < nats.numel(); ++i) sum.add(static_cast<double>(nats.data_ptr<float>()[i]));
+  const double mean = sum.mean();
+  require<NotFiniteError>(std::isfinite(mean), "step ", steps_done_ + 1, ": the loss of batch ", batch.index, " is ",
+                          mean, "; the weights are those of step ", steps_done_,
+                          ". Lower train.learning_rate, set train.clip, or try --precision fp32");
+  at::Tensor objective = loss.nats.sum() / (static_cast<double>(nats.numel()) * accumulation);
+  if (loss.auxiliary.defined()) {
+    objective = objective + loss.auxiliary / accumulation;
+    result.auxiliary_loss += loss.auxiliary.item<double>() / accumulation;
+  }
+  objective.backward();
+  result.loss_nats += mean / accumulation;
+  result.tokens += nats.numel();
+}
+
+StepResult Learner::step(std::span<const TrainingBatch> batches) {
+  require<InputError>(static_cast<std::int64_t>(batches.size()) == config_.train.accumulation, "a step takes ",
+                      config_.train.accumulation, " batches (train.accumulation), but got ", batches.size());
+  StepResult result;
+  const std::uint64_t forwards_before = forwards_;
+  try {
+    optimizer_->zero_gradients();
+    for (const TrainingBatch& batch : batches) {
+      backward(batch, result);
+      ++forwards_;
+    }
+    result.gradient_norm = gradient_norm(parameters_);
+    require<NotFiniteError>(std::isfinite(result.gradient_norm), "step ", steps_done_ + 1,
+                            ": the gradient norm over batches ", batches.front().index, " to ", batches.back().index,
+                            " is ", result.gradient_norm, "; the weights are those of step ", steps_done_,
+                            ". Lower train.learning_rate, set train.clip, or try --precision fp32");
+  } catch (...) {
+    forwards_ = forwards_before;
+    model_->forget_collected();
+    throw;
+  }
+  ++steps_done_;
+  result.learning_rate = learning_rate(config_.train, steps_done_);
+  optimizer_->step(result.learning_rate, clip_scale(result.gradient_norm, config_.train.clip));
+  result.routing = model_->update_centroids();
+  return result;
+}
+
+void Learner::restore(const std::map<std::string, at::Tensor>& model_tensors,
+                      const std::map<std::string, at::Tensor>& optimizer_tensors, std::int64_t steps_done,
+                      const std::string& origin) {
+  load_tensors(*model_, model_tensors, origin);
+  optimizer_->load_state(optimizer_tensors);
+  steps_done_ = steps_done;
+  forwards_ = static_cast<std::uint64_t>(steps_done * config_.train.accumulation);
+}
+
+}  // namespace routing

@@ -1,0 +1,23 @@
+// Routing statistics of all layers and heads as a few numbers for logs.
+#pragma once
+
+#include "routing/model/transformer.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace routing {
+
+// Name and value, in a fixed order; empty without routed heads. Occupancy is a cluster's share of all memberships of
+// its head; entropies are relative to log(clusters).
+//
+//   occupancy_min, occupancy_max            the extremes over clusters, heads and layers
+//   occupancy_entropy_min, …_mean           over heads and layers
+//   choice_entropy_min                      of argmax (score - tau)
+//   dead_centroids, revived                 summed
+//   unrouted_fraction, overlap_fraction,
+//   memberships, tau_drift, commitment_loss averaged over layers
+std::vector<std::pair<std::string, double>> routing_summary(const std::vector<LayerStatistics>& layers);
+
+}  // namespace routing

@@ -1,0 +1,161 @@
+#include "routing/training/run_directory.h"
+
+#include "routing/config/keys.h"
+#include "routing/config/toml.h"
+#include "routing/core/error.h"
+#include "routing/core/files.h"
+#include "routing/training/checkpoint.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <set>
+#include <system_error>
+
+namespace routing {
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::string kPrefix = "step-";
+constexpr int kDigits = 8;
+
+std::string folder_name(std::int64_t step) {
+  const std::string digits = std::to_string(step);
+  return kPrefix + std::string(static_cast<std::size_t>(std::max(0, kDigits - static_cast<int>(digits.size()))), '0') +
+         digits;
+}
+
+// The step of a folder name, or -1 if it is not a checkpoint's.
+std::int64_t step_of(const std::string& name) {
+  if (name.size() < kPrefix.size() + kDigits || name.compare(0, kPrefix.size(), kPrefix) != 0) return -1;
+  const std::string digits = name.substr(kPrefix.size());
+  if (digits.size() > 18 || digits.find_first_not_of("0123456789") != std::string::npos) return -1;
+  return std::stoll(digits);
+}
+
+}  // namespace
+
+CheckpointPlace RunDirectory::checkpoint(std::int64_t step) const {
+  return {step, checkpoints_folder() / folder_name(step)};
+}
+
+bool RunDirectory::exists() const {
+  std::error_code ignored;
+  return fs::exists(config_file(), ignored);
+}
+
+void RunDirectory::create(const ExperimentConfig& config) const {
+  require<ConfigError>(!exists(), folder_.string(),
+                       ": holds a run already; go on with it by --resume auto, or choose another --out");
+  std::error_code error;
+  fs::create_directories(checkpoints_folder(), error);
+  require<FileError>(!error, folder_.string(), ": the run's folder cannot be made: ", error.message(),
+                     "; choose an --out that can be written");
+  replace_config(config);
+}
+
+void RunDirectory::replace_config(const ExperimentConfig& config) const {
+  write_file_at_once(config_file(), to_toml(config));
+}
+
+ExperimentConfig RunDirectory::read_config() const {
+  require<FileError>(exists(), folder_.string(),
+                     ": holds no run (no config.toml); give the folder that routing train "
+                     "--out wrote");
+  const std::string text = read_file(config_file());
+  ExperimentConfig config;
+  apply_toml(config, text, config_file().string());
+  return config;
+}
+
+std::vector<CheckpointPlace> RunDirectory::whole_checkpoints() const {
+  std::vector<CheckpointPlace> found;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(checkpoints_folder(), error)) {
+    const std::int64_t step = step_of(entry.path().filename().string());
+    if (step >= 0 && fs::exists(entry.path() / "DONE", error)) found.push_back({step, entry.path()});
+  }
+  std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.step < b.step; });
+  return found;
+}
+
+std::optional<CheckpointPlace> RunDirectory::newest_checkpoint() const {
+  const auto all = whole_checkpoints();
+  return all.empty() ? std::nullopt : std::optional(all.back());
+}
+
+CheckpointPlace RunDirectory::find_checkpoint(const std::string& which) const {
+  require<FileError>(exists(), folder_.string(),
+                     ": holds no run (no config.toml); give the folder that routing train "
+                     "--out wrote");
+  const auto all = whole_checkpoints();
+  require<FileError>(!all.empty(), folder_.string(),
+                     ": holds no whole checkpoint yet; go on with  routing train --out ", folder_.string(),
+                     " --resume auto");
+  if (which == "last") return all.back();
+  std::int64_t step = -1;
+  if (which == "best") {
+    step = read_trainer_state(all.back()).best_step;
+    if (step < 0) return all.back();
+  } else if (!which.empty() && which.size() <= 18 && which.find_first_not_of("0123456789") == std::string::npos) {
+    step = std::stoll(which);
+  }
+  std::string steps;
+  for (const CheckpointPlace& place : all) {
+    if (place.step == step) return place;
+    steps += (steps.empty() ? "" : ", ") + std::to_string(place.step);
+  }
+  if (which == "best") return all.back();
+  throw FileError(folder_.string() + ": has no whole checkpoint '" + which + "'; there are steps " + steps +
+                  ", and the words best and last");
+}
+
+void RunDirectory::remove_leftovers() const {
+  std::error_code error;
+  std::vector<fs::path> leftovers;
+  for (const auto& entry : fs::directory_iterator(checkpoints_folder(), error)) {
+    if (!fs::exists(entry.path() / "DONE", error)) leftovers.push_back(entry.path());
+  }
+  for (const fs::path& path : leftovers) fs::remove_all(path, error);
+}
+
+void RunDirectory::remove_old_checkpoints(std::int64_t keep, std::int64_t best_step) const {
+  const auto all = whole_checkpoints();
+  const std::size_t kept = static_cast<std::size_t>(std::max<std::int64_t>(keep, 1));
+  if (all.size() <= kept) return;
+  for (std::size_t i = 0; i + kept < all.size(); ++i) {
+    if (all[i].step == best_step) continue;
+    std::error_code error;
+    // DONE first: a half-removed checkpoint must not count as whole.
+    fs::remove(all[i].folder / "DONE", error);
+    fs::remove_all(all[i].folder, error);
+  }
+}
+
+void require_same_run(const ExperimentConfig& run, const ExperimentConfig& asked, const std::string& folder) {
+  static const std::set<std::string> may_differ{"name",
+                                                "source",
+                                                "train.steps",
+                                                "train.minutes",
+                                                "train.log_every",
+                                                "train.eval_every",
+                                                "train.eval_tokens",
+                                                "train.checkpoint_every",
+                                                "train.keep_checkpoints",
+                                                "data.path",
+                                                "eval.split",
+                                                "eval.stride",
+                                                "eval.batch_size"};
+  std::string differences;
+  for (const std::string& key : experiment_keys()) {
+    if (may_differ.count(key) > 0) continue;
+    const std::string before = get_key(run, key);
+    const std::string now = get_key(asked, key);
+    if (before == now) continue;
+    differences += (differences.empty() ? "" : ", ") + key + " (run: " + before + ", asked: " + now + ")";
+  }
+  require<ConfigError>(differences.empty(), folder, ": the run has another configuration: ", differences,
+                       "; resume with its own (leave these out), or choose another --out");
+}
+
+}  // namespace routing

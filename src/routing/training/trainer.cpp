@@ -1,0 +1,251 @@
+#include "routing/training/trainer.h"
+
+#include "routing/core/error.h"
+#include "routing/core/hash.h"
+#include "routing/evaluation/likelihood.h"
+#include "routing/training/routing_summary.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <iomanip>
+#include <sstream>
+#include <utility>
+#include <vector>
+
+namespace routing {
+namespace {
+
+ExperimentConfig checked(ExperimentConfig config) {
+  validate(config);
+  require<ConfigError>(!config.data.path.empty(), "data.path is empty; name a file with --data PATH");
+  return config;
+}
+
+std::span<const std::uint8_t> part_of(const ByteCorpus& corpus, const SplitBounds& bounds) {
+  return corpus.bytes().subspan(static_cast<std::size_t>(bounds.begin), static_cast<std::size_t>(bounds.size()));
+}
+
+// As 16 hexadecimal digits: JSON readers keep only 53 bits of a number.
+std::string hash_text(std::span<const std::uint8_t> bytes) {
+  std::ostringstream text;
+  text << std::hex << std::setfill('0') << std::setw(16) << xxhash64(std::as_bytes(bytes));
+  return text.str();
+}
+
+const SplitBounds& held_out_part(const CorpusSplit& split, const std::string& name) {
+  if (name == "train") return split.train;
+  return name == "valid" ? split.valid : split.test;
+}
+
+BatchOptions batch_options(const TrainConfig& config) {
+  return {.batch_size = config.batch_size,
+          .sequence_length = config.sequence_length,
+          .seed = config.seed,
+          .contiguous = config.order == DataOrder::contiguous};
+}
+
+}  // namespace
+
+Trainer::Trainer(Setup setup)
+    : config_(checked(std::move(setup.config))),
+      run_(std::move(setup.run)),
+      resume_(setup.resume),
+      observer_(std::move(setup.observer)),
+      corpus_(config_.data.path),
+      split_(split_corpus(config_.data.split, corpus_.size(), config_.data.path)),
+      batches_(part_of(corpus_, split_.train), batch_options(config_.train)),
+      learner_(config_),
+      validity_(validity_label(config_)) {
+  require<ConfigError>(held_out_part(split_, config_.eval.split).size() > 0, "eval.split is ", config_.eval.split,
+                       ", but under data.split ", config_.data.split, " that part of ", config_.data.path, " (",
+                       corpus_.size(), " bytes) has 0 bytes; choose another eval.split or data.split");
+  require<ConfigError>(config_.model.vocab_size >= 256, "model.vocab_size is ", config_.model.vocab_size,
+                       ", but bytes need 256");
+  state_.version = std::move(setup.version);
+  state_.data_bytes = split_.train.size();
+  state_.data_hash = hash_text(part(split_.train));
+  open_run();
+}
+
+std::span<const std::uint8_t> Trainer::part(const SplitBounds& bounds) const {
+  return part_of(corpus_, bounds);
+}
+
+void Trainer::open_run() {
+  if (!resume_ || !run_.exists()) {
+    run_.create(config_);
+  } else {
+    require_same_run(run_.read_config(), config_, run_.folder().string());
+    run_.remove_leftovers();
+    if (const auto newest = run_.newest_checkpoint()) {
+      const TrainerState saved = restore_checkpoint(*newest, learner_);
+      require<ConfigError>(saved.data_bytes == state_.data_bytes && saved.data_hash == state_.data_hash,
+                           config_.data.path, ": its training part has ", state_.data_bytes, " bytes with hash ",
+                           state_.data_hash, ", but the run in ", run_.folder().string(), " was trained on ",
+                           saved.data_bytes, " bytes with hash ", saved.data_hash, "; give the same data");
+      const std::string version = state_.version;
+      state_ = saved;
+      state_.version = version;
+    }
+    run_.replace_config(config_);
+  }
+  metrics_ = std::make_unique<MetricsLog>(run_.metrics_file());
+  metrics_->cut_back_to(state_.step);
+  events_ = std::make_unique<EventFile>(run_.folder(), wall_seconds(), state_.step + 1);
+  seconds_before_ = state_.seconds;
+  tokens_before_ = state_.tokens;
+}
+
+bool Trainer::due(std::int64_t every) const {
+  return state_.step == config_.train.steps || (every > 0 && state_.step % every == 0);
+}
+
+double Trainer::seconds_of_this_part() const {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - part_begin_).count();
+}
+
+double Trainer::tokens_per_second() const {
+  return static_cast<double>(state_.tokens - tokens_before_) / std::max(seconds_of_this_part(), 1e-9);
+}
+
+StepResult Trainer::take_step() {
+  const TrainConfig& train = config_.train;
+  std::vector<TrainingBatch> batches;
+  std::vector<std::uint8_t> bytes(static_cast<std::size_t>(train.batch_size * train.sequence_length));
+  for (std::int64_t i = 0; i < train.accumulation; ++i) {
+    TrainingBatch batch{.tokens = at::empty({train.batch_size, train.sequence_length}, at::kLong),
+                        .sample_ids = at::empty({train.batch_size}, at::kLong),
+                        .index = state_.step * train.accumulation + i};
+    batches_.fill(batch.index, bytes,
+                  {batch.sample_ids.data_ptr<std::int64_t>(), static_cast<std::size_t>(train.batch_size)});
+    std::copy(bytes.begin(), bytes.end(), batch.tokens.data_ptr<std::int64_t>());
+    batches.push_back(std::move(batch));
+  }
+  const StepResult result = learner_.step(batches);
+  ++state_.step;
+  state_.tokens += result.tokens;
+  state_.loss_sum += result.loss_nats;
+  ++state_.loss_steps;
+  state_.seconds = seconds_before_ + seconds_of_this_part();
+  return result;
+}
+
+void Trainer::add_event(const std::string& tag, double value) {
+  events_->add_scalar(tag, value, state_.step, wall_seconds());
+}
+
+void Trainer::log_step(const StepResult& result) {
+  const double loss = state_.loss_sum / static_cast<double>(state_.loss_steps);
+  state_.loss_sum = 0.0;
+  state_.loss_steps = 0;
+  nlohmann::ordered_json line{{"step", state_.step},
+                              {"train_loss_nats", loss},
+                              {"train_bits_per_byte", bits(loss)},
+                              {"learning_rate", result.learning_rate},
+                              {"gradient_norm", result.gradient_norm},
+                              {"auxiliary_loss", result.auxiliary_loss},
+                              {"tokens", state_.tokens},
+                              {"tokens_per_second", tokens_per_second()},
+                              {"seconds", state_.seconds}};
+  add_event("train/loss", loss);
+  add_event("train/bpb", bits(loss));
+  add_event("train/lr", result.learning_rate);
+  add_event("train/grad_norm", result.gradient_norm);
+  add_event("train/tokens_per_sec", tokens_per_second());
+  for (const auto& [name, value] : routing_summary(result.routing)) {
+    line["routing_" + name] = value;
+    add_event("routing/" + name, value);
+  }
+  line["validity"] = validity_;
+  metrics_->append(line);
+  events_->flush();
+}
+
+void Trainer::evaluate() {
+  const SplitBounds& bounds = held_out_part(split_, config_.eval.split);
+  const std::int64_t limit = config_.train.eval_tokens > 0 ? std::min(config_.train.eval_tokens, bounds.size()) : 0;
+  const Likelihood likelihood = byte_likelihood(learner_.model(), part(bounds),
+                                                {.sequence_length = config_.train.sequence_length,
+                                                 .stride = 0,
+                                                 .batch_size = config_.eval.batch_size,
+                                                 .limit_bytes = limit,
+                                                 .precision = learner_.precision()});
+  state_.last_eval_nats = likelihood.nats_per_byte();
+  const bool best = state_.last_eval_nats < state_.best_eval_nats;
+  if (best) {
+    state_.best_eval_nats = state_.last_eval_nats;
+    state_.best_step = state_.step;
+  }
+  state_.seconds = seconds_before_ + seconds_of_this_part();
+  nlohmann::ordered_json line{{"step", state_.step},
+                              {"eval_loss_nats", state_.last_eval_nats},
+                              {"eval_bits_per_byte", bits(state_.last_eval_nats)},
+                              {"eval_split", config_.eval.split},
+                              {"eval_bytes", likelihood.bytes},
+                              {"best", best},
+                              {"seconds", state_.seconds}};
+  add_event("val/loss", state_.last_eval_nats);
+  add_event("val/bpb", bits(state_.last_eval_nats));
+  for (const auto& [name, value] : routing_summary(likelihood.routing)) {
+    line["eval_routing_" + name] = value;
+    add_event("val_routing/" + name, value);
+  }
+  line["validity"] = validity_;
+  metrics_->append(line);
+  events_->flush();
+  if (observer_.evaluation) observer_.evaluation({state_.step, state_.last_eval_nats, likelihood.bytes, best});
+}
+
+void Trainer::save() {
+  metrics_->sync();
+  write_checkpoint(run_, learner_, state_);
+  run_.remove_old_checkpoints(config_.train.keep_checkpoints, state_.best_step);
+  if (observer_.checkpoint) observer_.checkpoint(run_.checkpoint(state_.step));
+}
+
+TrainingResult Trainer::run() {
+  part_begin_ = std::chrono::steady_clock::now();
+  const TrainConfig& train = config_.train;
+  TrainingResult result;
+  std::int64_t saved_step = resume_ ? state_.step : -1;
+  const auto wants_stop = [&] { return observer_.stop_requested && observer_.stop_requested(); };
+  const auto time_is_up = [&] {
+    return train.minutes > 0.0 && seconds_before_ + seconds_of_this_part() >= train.minutes * 60.0;
+  };
+  while (state_.step < train.steps && !wants_stop() && !time_is_up()) {
+    const StepResult step = take_step();
+    result.last_loss_nats = step.loss_nats;
+    if (observer_.step) {
+      const double part_seconds = seconds_of_this_part();
+      const double per_step = part_seconds *
+                              static_cast<double>(train.batch_size * train.sequence_length * train.accumulation) /
+                              static_cast<double>(std::max<std::int64_t>(state_.tokens - tokens_before_, 1));
+      double left = per_step * static_cast<double>(train.steps - state_.step);
+      if (train.minutes > 0.0) left = std::min(left, std::max(0.0, train.minutes * 60.0 - state_.seconds));
+      observer_.step({.step = state_.step,
+                      .steps = train.steps,
+                      .loss_nats = step.loss_nats,
+                      .tokens_per_second = tokens_per_second(),
+                      .seconds = state_.seconds,
+                      .seconds_left = left});
+    }
+    if (due(train.log_every)) log_step(step);
+    if (due(train.eval_every)) evaluate();
+    if (due(train.checkpoint_every) || state_.best_step == state_.step) {
+      save();
+      saved_step = state_.step;
+    }
+  }
+  if (state_.step < train.steps) {
+    result.end = wants_stop() ? TrainingEnd::interrupted : TrainingEnd::out_of_time;
+    // Out of time is an end like any other; interrupted is a pause, after which nothing may differ.
+    if (result.end == TrainingEnd::out_of_time && state_.best_step != state_.step) evaluate();
+    if (saved_step != state_.step || result.end == TrainingEnd::out_of_time) save();
+  }
+  result.state = state_;
+  result.tokens_per_second = tokens_per_second();
+  return result;
+}
+
+}  // namespace routing

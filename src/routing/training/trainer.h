@@ -1,0 +1,104 @@
+// The training loop over a run directory: batches, steps, evaluation, checkpoints, logs. Killed at any moment and
+// started again with `resume`, a run ends with the same weights and the same log, but for clock times.
+#pragma once
+
+#include "routing/config/experiment.h"
+#include "routing/data/batches.h"
+#include "routing/data/byte_corpus.h"
+#include "routing/data/split.h"
+#include "routing/evaluation/byte_likelihood.h"
+#include "routing/training/checkpoint.h"
+#include "routing/training/event_file.h"
+#include "routing/training/learner.h"
+#include "routing/training/metrics_log.h"
+#include "routing/training/run_directory.h"
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace routing {
+
+struct StepReport {
+  std::int64_t step = 0;
+  std::int64_t steps = 0;
+  double loss_nats = 0.0;  // of this step
+  double tokens_per_second = 0.0;
+  double seconds = 0.0;       // of training so far, earlier parts of the run included
+  double seconds_left = 0.0;  // by the rate of this part
+};
+
+struct EvaluationReport {
+  std::int64_t step = 0;
+  double nats_per_byte = 0.0;
+  std::int64_t bytes = 0;
+  bool best = false;
+};
+
+// Called from the loop; all may be empty.
+struct TrainingObserver {
+  std::function<void(const StepReport&)> step = {};
+  std::function<void(const EvaluationReport&)> evaluation = {};
+  std::function<void(const CheckpointPlace&)> checkpoint = {};
+  std::function<bool()> stop_requested = {};  // asked after every step: save and return
+};
+
+enum class TrainingEnd { finished, out_of_time, interrupted };
+
+struct TrainingResult {
+  TrainingEnd end = TrainingEnd::finished;
+  TrainerState state = {};
+  double last_loss_nats = 0.0;  // of the last step; 0 if there was none
+  double tokens_per_second = 0.0;
+};
+
+class Trainer {
+ public:
+  struct Setup {
+    ExperimentConfig config = {};
+    std::filesystem::path run = {};
+    bool resume = false;  // go on from the newest whole checkpoint, or from the start if there is none
+    std::string version = {};
+    TrainingObserver observer = {};
+  };
+  // Checks everything that can be checked before the first step: configuration, data, folder, checkpoint.
+  explicit Trainer(Setup setup);
+
+  TrainingResult run();
+
+  Learner& learner() { return learner_; }
+  const TrainerState& state() const { return state_; }
+  const CorpusSplit& split() const { return split_; }
+
+ private:
+  void open_run();
+  StepResult take_step();
+  void add_event(const std::string& tag, double value);
+  void log_step(const StepResult& result);
+  void evaluate();
+  void save();
+  bool due(std::int64_t every) const;
+  std::span<const std::uint8_t> part(const SplitBounds& bounds) const;
+  double seconds_of_this_part() const;
+  double tokens_per_second() const;
+
+  ExperimentConfig config_;
+  RunDirectory run_;
+  bool resume_;
+  TrainingObserver observer_;
+  ByteCorpus corpus_;
+  CorpusSplit split_;
+  ByteBatches batches_;
+  Learner learner_;
+  TrainerState state_;
+  std::string validity_;
+  std::unique_ptr<MetricsLog> metrics_;
+  std::unique_ptr<EventFile> events_;
+  std::chrono::steady_clock::time_point part_begin_;
+  double seconds_before_ = 0.0;  // of earlier parts
+  std::int64_t tokens_before_ = 0;
+};
+
+}  // namespace routing

@@ -1,0 +1,117 @@
+// The likelihood of a text: every byte once, whatever the windows, batches and threads.
+#include "routing/evaluation/byte_likelihood.h"
+
+#include "routing/core/error.h"
+#include "routing/core/parallel.h"
+#include "support/small_experiment.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+namespace routing {
+namespace {
+
+std::vector<std::uint8_t> text(std::int64_t bytes) {
+  const at::Tensor tokens = random_tokens(1, bytes, 256, 11);
+  std::vector<std::uint8_t> result;
+  for (std::int64_t i = 0; i < bytes; ++i)
+    result.push_back(static_cast<std::uint8_t>(tokens[0][i].item<std::int64_t>()));
+  return result;
+}
+
+Transformer small_model(const std::string& content = "routing") {
+  Transformer model(small_experiment(content), at::TensorOptions().dtype(at::kFloat));
+  model->train();
+  return model;
+}
+
+// All weights zero: the logits are the output bias, so every byte costs what its bias says.
+TEST(ByteLikelihood, OfAModelThatPredictsUniformlyIsEightBits) {
+  Transformer model = small_model();
+  const at::NoGradGuard no_gradient;
+  for (auto& parameter : model->parameters()) parameter.zero_();
+  const Likelihood likelihood = byte_likelihood(*model, text(100), {.sequence_length = 32});
+  EXPECT_NEAR(likelihood.bits_per_byte(), 8.0, 1e-6);
+  EXPECT_EQ(likelihood.bytes, 100);
+  EXPECT_EQ(likelihood.windows, 4);
+}
+
+// Window by window, one at a time, with the loss as the model gives it.
+TEST(ByteLikelihood, EqualsThePlainSumOverWindows) {
+  Transformer model = small_model();
+  const auto bytes = text(83);
+  for (const std::int64_t stride : {0, 1, 5, 31, 32}) {
+    const Likelihood likelihood =
+        byte_likelihood(*model, bytes, {.sequence_length = 32, .stride = stride, .batch_size = 3});
+    EXPECT_EQ(likelihood.bytes, 83);
+    const std::int64_t step = stride == 0 ? 32 : stride;
+    model->eval();
+    const at::NoGradGuard no_gradient;
+    double expected = 0.0;
+    std::int64_t scored = 0;
+    for (std::int64_t begin = 0; scored < 83; begin += step) {
+      const std::int64_t end = std::min<std::int64_t>(begin + 32, 83);
+      at::Tensor tokens = at::empty({1, end - begin}, at::kLong);
+      for (std::int64_t i = begin; i < end; ++i) tokens[0][i - begin] = bytes[static_cast<std::size_t>(i)];
+      const at::Tensor nats = model->loss(tokens, {}).nats[0];
+      for (; scored < end; ++scored) expected += nats[scored - begin].item<double>();
+    }
+    EXPECT_NEAR(likelihood.nats, expected, 1e-9 * expected) << "stride " << stride;
+  }
+}
+
+TEST(ByteLikelihood, BitsDoNotDependOnBatchOrThreads) {
+  for (const ContentCase& item : content_cases()) {
+    // Random patterns draw for the whole batch's places alike; the other ones look at the sequence alone.
+    Transformer model(item.config, at::TensorOptions().dtype(at::kFloat));
+    const auto bytes = text(150);
+    const double one = byte_likelihood(*model, bytes, {.sequence_length = 32, .batch_size = 1}).nats;
+    const int before = num_threads();
+    for (const int threads : {1, 2, 5}) {
+      set_num_threads(threads);
+      for (const std::int64_t batch : {1, 2, 4}) {
+        EXPECT_EQ(one, byte_likelihood(*model, bytes, {.sequence_length = 32, .batch_size = batch}).nats)
+            << item.name << " threads " << threads << " batch " << batch;
+      }
+    }
+    set_num_threads(before);
+  }
+}
+
+TEST(ByteLikelihood, LeavesTheModelAsItWasAndReportsTheRouting) {
+  Transformer model = small_model();
+  const auto before = model->block(0)->attention()->centroids(1)->centroids().clone();
+  const Likelihood likelihood = byte_likelihood(*model, text(64), {.sequence_length = 32});
+  EXPECT_TRUE(model->is_training());
+  EXPECT_TRUE(at::equal(before, model->block(0)->attention()->centroids(1)->centroids()));
+  ASSERT_EQ(likelihood.routing.size(), 2U);
+  EXPECT_EQ(likelihood.routing[1].layer, 1);
+  EXPECT_EQ(likelihood.routing[0].statistics.tokens, 64 * 2);
+  const double entropy = smallest_occupancy_entropy(likelihood.routing);
+  for (const auto& layer : likelihood.routing) {
+    for (const double value : layer.statistics.occupancy_entropy) EXPECT_LE(entropy, value);
+  }
+  EXPECT_EQ(smallest_occupancy_entropy({}), 1.0);
+  EXPECT_TRUE(byte_likelihood(*small_model("local"), text(64), {.sequence_length = 32}).routing.empty());
+}
+
+TEST(ByteLikelihood, ProgressCountsWindowsUpToTheLast) {
+  Transformer model = small_model("local");
+  std::vector<std::int64_t> seen;
+  LikelihoodOptions options{.sequence_length = 32, .batch_size = 2, .limit_bytes = 100};
+  options.progress = [&](std::int64_t done, std::int64_t all) {
+    EXPECT_EQ(all, 4);
+    seen.push_back(done);
+  };
+  EXPECT_EQ(byte_likelihood(*model, text(150), options).bytes, 100);
+  EXPECT_EQ(seen, (std::vector<std::int64_t>{2, 3, 4}));
+}
+
+TEST(ByteLikelihood, AnEmptyTextIsRefused) {
+  EXPECT_THROW(byte_likelihood(*small_model(), {}, {}), InputError);
+}
+
+}  // namespace
+}  // namespace routing

@@ -1,0 +1,103 @@
+// A model on disk and back.
+#include "routing/model/weights.h"
+
+#include "routing/core/error.h"
+#include "routing/model/safetensors.h"
+#include "support/small_experiment.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+#include <unistd.h>
+
+namespace routing {
+namespace {
+
+class WeightsOnDisk : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = std::filesystem::temp_directory_path() / ("routing-weights-" + std::to_string(getpid()));
+    std::filesystem::create_directories(folder_);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  std::filesystem::path file() const { return folder_ / "model.safetensors"; }
+
+  std::filesystem::path folder_;
+};
+
+std::string message_of(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const FileError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST_F(WeightsOnDisk, EveryContentComesBackWithTheSameLogits) {
+  for (const ContentCase& item : content_cases()) {
+    Transformer model(item.config, at::TensorOptions().dtype(at::kFloat));
+    // One training forward, so that centroids and thresholds are no longer what the seed says.
+    model->train();
+    model->loss(random_tokens(2, 32, 256, 1), {});
+    model->update_centroids();
+    model->eval();
+    save_model(file(), *model, "1.2.3");
+    Transformer loaded = load_model(file());
+    EXPECT_EQ(loaded->config(), item.config);
+    EXPECT_FALSE(loaded->is_training());
+    const at::Tensor tokens = random_tokens(2, 32, 256, 2);
+    EXPECT_TRUE(at::equal(model->logits(tokens, {}), loaded->logits(tokens, {}))) << item.name;
+    const auto metadata = read_safetensors_metadata(file());
+    EXPECT_EQ(metadata.at("version"), "1.2.3");
+    EXPECT_EQ(metadata.at("validity"), item.name == "balanced" ? "selection reads the future" : "causal");
+  }
+}
+
+TEST_F(WeightsOnDisk, TiedOutputIsStoredOnce) {
+  ExperimentConfig config = small_experiment();
+  config.model.tied_output = true;
+  Transformer model(config, at::TensorOptions().dtype(at::kFloat));
+  save_model(file(), *model, "1");
+  const TensorFile stored = read_safetensors(file());
+  EXPECT_EQ(stored.tensors.count("output_weight"), 0U);
+  EXPECT_EQ(stored.metadata.at("tied"), "output_weight=embedding");
+  model->eval();
+  const at::Tensor tokens = random_tokens(1, 8, 256, 2);
+  EXPECT_TRUE(at::equal(model->logits(tokens, {}), load_model(file())->logits(tokens, {})));
+}
+
+TEST_F(WeightsOnDisk, WhatDoesNotFitIsNamedAndTheModelStaysAsItWas) {
+  Transformer model(small_experiment(), at::TensorOptions().dtype(at::kFloat));
+  const at::Tensor before = model->named_parameters()["embedding"].detach().clone();
+  auto tensors = named_tensors(*model);
+  for (auto& [name, value] : tensors) value = value.clone() + 1;
+
+  auto missing = tensors;
+  missing.erase("layer1.feedforward.in_bias");
+  EXPECT_NE(
+      message_of([&] { load_tensors(*model, missing, "here"); }).find("here: tensor 'layer1.feedforward.in_bias'"),
+      std::string::npos);
+  auto extra = tensors;
+  extra["layer9.bias"] = at::zeros({3});
+  EXPECT_NE(message_of([&] { load_tensors(*model, extra, "here"); }).find("'layer9.bias' [3] is not part"),
+            std::string::npos);
+  auto misshapen = tensors;
+  misshapen["output_bias"] = at::zeros({3});
+  EXPECT_NE(message_of([&] { load_tensors(*model, misshapen, "here"); }).find("[3], but the model has Float [256]"),
+            std::string::npos);
+  EXPECT_TRUE(at::equal(before, model->named_parameters()["embedding"]));
+  load_tensors(*model, tensors, "here");
+  EXPECT_TRUE(at::equal(before + 1, model->named_parameters()["embedding"]));
+}
+
+TEST_F(WeightsOnDisk, AFileWithoutConfigurationIsRefused) {
+  write_safetensors(file(), {.tensors = {{"a", at::zeros({2})}}});
+  EXPECT_NE(message_of([&] { load_model(file()); }).find("holds no 'config'"), std::string::npos);
+  write_safetensors(file(), {.tensors = {{"a", at::zeros({2})}}, .metadata = {{"config", "[train]\nspeed = 3\n"}}});
+  EXPECT_NE(message_of([&] { load_model_config(file()); }).find("speed"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace routing

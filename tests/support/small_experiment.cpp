@@ -1,0 +1,54 @@
+#include "support/small_experiment.h"
+
+#include "routing/core/random.h"
+
+namespace routing {
+
+ExperimentConfig small_experiment(const std::string& content) {
+  ExperimentConfig config;
+  config.name = "small-" + content;
+  config.model.vocab_size = 256;
+  config.model.layers = 2;
+  config.model.width = 16;
+  config.model.feedforward_width = 32;
+  config.attention.heads = 4;
+  config.attention.content_heads = content == "local" ? 0 : 2;
+  config.attention.content = content;
+  std::get<LocalPattern>(config.patterns.local.pattern).window = 8;
+  std::get<StridedPattern>(config.patterns.strided.pattern).stride = 4;
+  config.patterns.random.pattern = RandomPattern{.groups = 4, .window = 8};
+  config.patterns.lsh.pattern = LshPattern{.buckets = 4, .rounds = 1, .window = 8};
+  config.routing.routing().clusters = 4;
+  config.routing.routing().window = 8;
+  config.train.batch_size = 2;
+  config.train.sequence_length = 32;
+  config.train.steps = 20;
+  config.train.warmup_steps = 2;
+  config.train.precision = Precision::fp32;
+  return config;
+}
+
+std::vector<ContentCase> content_cases() {
+  std::vector<ContentCase> cases;
+  for (const char* content : {"local", "full", "strided", "random", "lsh"}) {
+    cases.push_back({content, small_experiment(content)});
+  }
+  for (const RoutingSelection selection :
+       {RoutingSelection::balanced, RoutingSelection::nearest, RoutingSelection::threshold}) {
+    ExperimentConfig config = small_experiment("routing");
+    config.routing.routing().selection = selection;
+    cases.push_back({std::string(to_string(selection)), config});
+  }
+  return cases;
+}
+
+at::Tensor random_tokens(std::int64_t batch, std::int64_t n, std::int64_t vocab, std::uint64_t seed) {
+  at::Tensor tokens = at::empty({batch, n}, at::kLong);
+  RandomStream stream(seed, "test tokens");
+  for (std::int64_t i = 0; i < tokens.numel(); ++i) {
+    tokens.data_ptr<std::int64_t>()[i] = stream.below(static_cast<std::uint32_t>(vocab));
+  }
+  return tokens;
+}
+
+}  // namespace routing

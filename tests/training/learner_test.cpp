@@ -1,0 +1,190 @@
+// A step of training: bits that do not depend on threads, learning, accumulation, and what happens to numbers that are
+// not finite.
+#include "routing/training/learner.h"
+
+#include "routing/core/parallel.h"
+#include "routing/model/weights.h"
+#include "support/small_experiment.h"
+
+#include <ATen/Parallel.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace routing {
+namespace {
+
+std::vector<TrainingBatch> batch_of(const ExperimentConfig& config, std::int64_t index) {
+  std::vector<TrainingBatch> batches;
+  for (std::int64_t i = 0; i < config.train.accumulation; ++i) {
+    const std::int64_t number = index * config.train.accumulation + i;
+    batches.push_back({.tokens = random_tokens(config.train.batch_size, config.train.sequence_length,
+                                               config.model.vocab_size, static_cast<std::uint64_t>(number)),
+                       .sample_ids = at::arange(config.train.batch_size, at::kLong) + number * config.train.batch_size,
+                       .index = number});
+  }
+  return batches;
+}
+
+std::map<std::string, at::Tensor> copies(const std::map<std::string, at::Tensor>& tensors) {
+  std::map<std::string, at::Tensor> result;
+  for (const auto& [name, value] : tensors) result[name] = value.clone();
+  return result;
+}
+
+void expect_equal(const std::map<std::string, at::Tensor>& a, const std::map<std::string, at::Tensor>& b,
+                  const std::string& what) {
+  ASSERT_EQ(a.size(), b.size());
+  for (const auto& [name, value] : a) EXPECT_TRUE(at::equal(value, b.at(name))) << what << " " << name;
+}
+
+void set_all_threads(int threads) {
+  set_num_threads(threads);
+  at::set_num_threads(threads);
+}
+
+struct Trained {
+  std::map<std::string, at::Tensor> tensors;
+  std::vector<double> losses;
+};
+
+Trained train(const ExperimentConfig& config, int threads, int steps) {
+  set_all_threads(threads);
+  Learner learner(config);
+  Trained result;
+  for (int i = 0; i < steps; ++i) result.losses.push_back(learner.step(batch_of(config, i)).loss_nats);
+  result.tensors = copies(named_tensors(learner.model()));
+  return result;
+}
+
+class EveryContent : public testing::TestWithParam<ContentCase> {};
+
+// Sizes that fill several blocks of 64 rows and leave a tail, so that threads really share the work.
+TEST_P(EveryContent, WeightsAfterTwentyStepsAreBitEqualForAnyNumberOfThreads) {
+  const int before = num_threads();
+  for (const Precision precision : {Precision::fp32, Precision::bf16}) {
+    ExperimentConfig config = GetParam().config;
+    config.train.precision = precision;
+    config.train.batch_size = 3;
+    config.train.sequence_length = 101;
+    config.model.width = 48;
+    config.model.feedforward_width = 80;
+    config.model.residual_dropout = 0.1;
+    config.model.attention_dropout = 0.1;
+    config.train.accumulation = 2;
+    const Trained one = train(config, 1, 20);
+    for (const int threads : {2, 3}) {
+      const Trained more = train(config, threads, 20);
+      EXPECT_EQ(one.losses, more.losses);
+      expect_equal(one.tensors, more.tensors,
+                   std::to_string(threads) + " threads " + std::string(to_string(precision)));
+    }
+  }
+  set_all_threads(before);
+}
+
+// Four crops of 256 tokens of noise can only be learnt by heart.
+TEST_P(EveryContent, LearnsFourCropsByHeart) {
+  set_all_threads(available_cores());
+  ExperimentConfig config = GetParam().config;
+  config.train.batch_size = 4;
+  config.train.sequence_length = 256;
+  config.model.width = 64;
+  config.model.feedforward_width = 256;
+  config.train.learning_rate = 4e-3;
+  config.train.schedule = ScheduleKind::constant;
+  config.train.warmup_steps = 20;
+  config.train.steps = 2000;
+  Learner learner(config);
+  const std::vector<TrainingBatch> crops = batch_of(config, 0);
+  double loss = 0.0;
+  for (int step = 0; step < 600; ++step) {
+    loss = learner.step(crops).loss_nats;
+    if (loss < 0.1) break;
+  }
+  EXPECT_LT(loss, 0.1) << "after " << learner.steps_done() << " steps";
+}
+
+INSTANTIATE_TEST_SUITE_P(Contents, EveryContent, testing::ValuesIn(content_cases()),
+                         [](const auto& info) { return info.param.name; });
+
+TEST(Learner, RestoredStateContinuesWithTheSameBits) {
+  ExperimentConfig config = small_experiment();
+  config.model.residual_dropout = 0.1;
+  Learner whole(config);
+  for (int i = 0; i < 3; ++i) whole.step(batch_of(config, i));
+  const auto model_tensors = copies(named_tensors(whole.model()));
+  const auto optimizer_tensors = copies(whole.optimizer_state());
+  for (int i = 3; i < 6; ++i) whole.step(batch_of(config, i));
+
+  Learner restored(config);
+  restored.restore(model_tensors, optimizer_tensors, 3, "test");
+  EXPECT_EQ(restored.steps_done(), 3);
+  for (int i = 3; i < 6; ++i) restored.step(batch_of(config, i));
+  expect_equal(named_tensors(whole.model()), named_tensors(restored.model()), "restored");
+}
+
+TEST(Learner, TwoAccumulatedBatchesEqualOneOfTwiceTheSize) {
+  ExperimentConfig config = small_experiment("local");
+  config.train.batch_size = 4;
+  Learner at_once(config);
+  const std::vector<TrainingBatch> whole = batch_of(config, 0);
+  const StepResult expected = at_once.step(whole);
+  config.train.batch_size = 2;
+  config.train.accumulation = 2;
+  Learner in_parts(config);
+  const std::vector<TrainingBatch> halves{{whole[0].tokens.slice(0, 0, 2), whole[0].sample_ids.slice(0, 0, 2), 0},
+                                          {whole[0].tokens.slice(0, 2, 4), whole[0].sample_ids.slice(0, 2, 4), 1}};
+  const StepResult result = in_parts.step(halves);
+  EXPECT_NEAR(result.loss_nats, expected.loss_nats, 1e-6);
+  EXPECT_NEAR(result.gradient_norm, expected.gradient_norm, 1e-5 * expected.gradient_norm);
+  EXPECT_EQ(result.tokens, expected.tokens);
+  EXPECT_THROW(in_parts.step(whole), InputError);
+}
+
+TEST(Learner, ALossThatIsNotFiniteNamesStepAndBatchAndChangesNothing) {
+  ExperimentConfig config = small_experiment();
+  Learner learner(config);
+  learner.step(batch_of(config, 0));
+  const auto moments = copies(learner.optimizer_state());
+  {
+    const at::NoGradGuard no_gradient;
+    learner.model().named_parameters()["output_bias"][3] = std::numeric_limits<float>::quiet_NaN();
+  }
+  const auto before = copies(named_tensors(learner.model()));
+  try {
+    learner.step(batch_of(config, 7));
+    FAIL() << "the step should have been refused";
+  } catch (const NotFiniteError& error) {
+    EXPECT_NE(std::string(error.what()).find("step 2"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("batch 7"), std::string::npos) << error.what();
+  }
+  EXPECT_EQ(learner.steps_done(), 1);
+  for (const auto& [name, value] : named_tensors(learner.model())) {
+    EXPECT_TRUE(at::allclose(value.to(at::kDouble), before.at(name).to(at::kDouble), 0.0, 0.0, /*equal_nan=*/true))
+        << name;
+  }
+  expect_equal(learner.optimizer_state(), moments, "moments");
+}
+
+TEST(Learner, PrecisionAsAskedOrAsTheProcessorLikes) {
+  EXPECT_EQ(matmul_precision(Precision::fp32), MatmulPrecision::fp32);
+  EXPECT_EQ(matmul_precision(Precision::bf16), MatmulPrecision::bf16);
+}
+
+TEST(Learner, Bf16TracksFp32) {
+  ExperimentConfig config = small_experiment();
+  config.model.width = 64;
+  const Trained full = train(config, 2, 20);
+  config.train.precision = Precision::bf16;
+  const Trained half = train(config, 2, 20);
+  EXPECT_NE(full.losses, half.losses);
+  for (std::size_t i = 0; i < full.losses.size(); ++i)
+    EXPECT_NEAR(half.losses[i], full.losses[i], 0.01 * full.losses[i]);
+}
+
+}  // namespace
+}  // namespace routing
