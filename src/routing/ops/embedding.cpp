@@ -33,6 +33,8 @@ class EmbeddingFunction : public torch::autograd::Function<EmbeddingFunction> {
   static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& ids, const at::Tensor& table) {
     context->save_for_backward({ids});
     context->saved_data["rows"] = table.size(0);
+    // Torch 1.13 has no index_select without values.
+    if (table.is_meta()) return at::empty({ids.size(0), table.size(1)}, table.options());
     return table.index_select(0, ids);
   }
 
@@ -45,6 +47,7 @@ class EmbeddingFunction : public torch::autograd::Function<EmbeddingFunction> {
     const at::Tensor d_output = gradients[0].contiguous();
     const kernels::LookupShape shape{
         .count = ids.size(0), .width = d_output.size(1), .table_rows = context->saved_data["rows"].toInt()};
+    if (d_output.is_meta()) return {at::Tensor(), at::empty({shape.table_rows, shape.width}, d_output.options())};
     if (!d_output.device().is_cpu()) {
       return {at::Tensor(),
               at::zeros({shape.table_rows, shape.width}, d_output.options()).index_add_(0, ids, d_output)};

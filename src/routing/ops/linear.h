@@ -23,6 +23,7 @@ struct LinearOptions {
 
 // input [..., in], weight [out, in], bias [out] or undefined -> [..., out]; float or double, all alike, on one device.
 // Differentiable once in all three. Throws an InputError if shapes, types or devices do not fit.
+// Call it as routing::linear: by its arguments' types, at::linear is a candidate too.
 at::Tensor linear(const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias = {},
                   const LinearOptions& options = {});
 

@@ -66,6 +66,7 @@ class PackedWeights {
 
   PackedWeightsState state() {
     const std::lock_guard lock(mutex_);
+    entries_.remove_if([](const Entry& entry) { return entry.is_dead(); });
     return {entries_.size(), total_bytes()};
   }
   void set_limit(std::size_t bytes) {

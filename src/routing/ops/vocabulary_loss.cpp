@@ -173,7 +173,9 @@ class TensorLoss {
     for_each_chunk([&](std::int64_t first, std::int64_t count) {
       const at::Tensor logits = chunk_logits(first, count);
       const at::Tensor target = inputs_.targets.narrow(0, first, count);
-      const at::Tensor lse = logits.logsumexp(1);
+      // Not logsumexp, which torch 1.13 cannot do on meta tensors.
+      const at::Tensor largest = logits.amax(1, /*keepdim=*/true);
+      const at::Tensor lse = (logits - largest).exp().sum(1).log() + largest.squeeze(1);
       const at::Tensor picked = logits.gather(1, target.clamp_min(0).unsqueeze(1)).squeeze(1);
       result.log_sum_exp.narrow(0, first, count).copy_(lse);
       result.loss.narrow(0, first, count).copy_((lse - picked) * (target >= 0).to(lse.scalar_type()));

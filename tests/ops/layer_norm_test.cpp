@@ -1,0 +1,118 @@
+#include "routing/ops/layer_norm.h"
+
+#include "routing/core/error.h"
+#include "support/finite_differences.h"
+#include "support/pattern_cases.h"
+#include "support/thread_guard.h"
+
+#include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
+
+namespace routing {
+namespace {
+
+using testing::random_tensor;
+
+at::Tensor random_floats(at::IntArrayRef sizes, std::uint64_t seed) {
+  return random_tensor(sizes, seed).to(at::kFloat);
+}
+
+// Output and gradients of x, gain, bias.
+std::vector<at::Tensor> run(const at::Tensor& x, const at::Tensor& gain, const at::Tensor& bias, const at::Tensor& dy) {
+  const std::vector<at::Tensor> leaves{x.detach().requires_grad_(), gain.detach().requires_grad_(),
+                                       bias.detach().requires_grad_()};
+  const at::Tensor y = layer_norm(leaves[0], leaves[1], leaves[2], 1e-5);
+  auto results = torch::autograd::grad({y}, leaves, {dy});
+  results.insert(results.begin(), y.detach());
+  return results;
+}
+
+TEST(LayerNorm, HandWorkedRows) {
+  // Mean 2, variance 1; then times (1, 10), plus (0, 5). A constant row has no deviation: only the bias remains.
+  const at::Tensor x = at::tensor({1.0F, 3.0F, 4.0F, 4.0F}).view({2, 2});
+  const at::Tensor y = layer_norm(x, at::tensor({1.0F, 10.0F}), at::tensor({0.0F, 5.0F}), 1e-12);
+  EXPECT_TRUE(at::allclose(y, at::tensor({-1.0F, 15.0F, 0.0F, 5.0F}).view({2, 2})));
+  EXPECT_TRUE(at::allclose(layer_norm(x, {}, {}, 3.0), at::tensor({-0.5F, 0.5F, 0.0F, 0.0F}).view({2, 2})));
+}
+
+TEST(LayerNorm, FloatEqualsDoubleForwardAndBackward) {
+  for (const std::int64_t width : {1, 3, 16, 17, 64, 300}) {
+    for (const std::int64_t rows : {1, 5, 600}) {
+      // Neighbours are far apart, so that no row's deviation is small against its values.
+      const at::Tensor x = random_tensor({rows, width}, 1) + at::arange(width, at::kDouble).remainder(2) * 16.0 + 4.0;
+      const at::Tensor gain = random_tensor({width}, 2);
+      const at::Tensor bias = random_tensor({width}, 3);
+      const at::Tensor dy = random_tensor({rows, width}, 4);
+      const auto as_float = run(x.to(at::kFloat), gain.to(at::kFloat), bias.to(at::kFloat), dy.to(at::kFloat));
+      const auto as_double = run(x.to(at::kFloat).to(at::kDouble), gain, bias, dy);
+      for (std::size_t i = 0; i < 4; ++i) {
+        // Values below 30 carry an error of 30 * 2^-24 into a deviation of about 8; columns sum over the rows.
+        EXPECT_TRUE(at::allclose(as_float[i].to(at::kDouble), as_double[i], 1e-4, i < 2 ? 2e-5 : 2e-3))
+            << rows << " rows of " << width << ", result " << i << ": "
+            << (as_float[i].to(at::kDouble) - as_double[i]).abs().max().item<double>();
+      }
+    }
+  }
+}
+
+TEST(LayerNorm, DoubleEqualsTorchs) {
+  const at::Tensor x = random_tensor({4, 5, 7}, 1);
+  const at::Tensor gain = random_tensor({7}, 2);
+  const at::Tensor bias = random_tensor({7}, 3);
+  EXPECT_TRUE(at::allclose(layer_norm(x, gain, bias, 1e-3), at::layer_norm(x, {7}, gain, bias, 1e-3), 1e-12, 1e-12));
+  EXPECT_TRUE(at::allclose(layer_norm(x, {}, {}, 1e-3), at::layer_norm(x, {7}, {}, {}, 1e-3), 1e-12, 1e-12));
+}
+
+TEST(LayerNorm, GradientsEqualFiniteDifferencesInDouble) {
+  const std::vector<at::Tensor> inputs{random_tensor({3, 4}, 1), random_tensor({4}, 2), random_tensor({4}, 3)};
+  const auto with_all = [](const std::vector<at::Tensor>& x) { return layer_norm(x[0], x[1], x[2], 1e-2).view({-1}); };
+  const auto with_gain = [](const std::vector<at::Tensor>& x) { return layer_norm(x[0], x[1], {}, 1e-2).view({-1}); };
+  const auto with_bias = [](const std::vector<at::Tensor>& x) { return layer_norm(x[0], {}, x[1], 1e-2).view({-1}); };
+  const auto plain = [](const std::vector<at::Tensor>& x) { return layer_norm(x[0], {}, {}, 1e-2).view({-1}); };
+  EXPECT_LT(testing::jacobian_error(with_all, inputs), 1e-8);
+  EXPECT_LT(testing::jacobian_error(with_gain, {inputs[0], inputs[1]}), 1e-8);
+  EXPECT_LT(testing::jacobian_error(with_bias, {inputs[0], inputs[1]}), 1e-8);
+  EXPECT_LT(testing::jacobian_error(plain, {inputs[0]}), 1e-8);
+}
+
+TEST(LayerNorm, BitsDependNeitherOnRowsNorOnThreads) {
+  const testing::ThreadGuard guard;
+  const at::Tensor x = random_floats({700, 37}, 1);
+  const at::Tensor gain = random_floats({37}, 2);
+  const at::Tensor bias = random_floats({37}, 3);
+  const at::Tensor dy = random_floats({700, 37}, 4);
+  set_num_threads(1);
+  const auto whole = run(x, gain, bias, dy);
+  for (const int threads : {1, 2, 5}) {
+    set_num_threads(threads);
+    const auto again = run(x, gain, bias, dy);
+    for (std::size_t i = 0; i < 4; ++i) EXPECT_TRUE(again[i].equal(whole[i])) << threads << " threads, result " << i;
+    for (const std::int64_t rows : {1, 2, 63, 200}) {
+      const auto part = run(x.narrow(0, 300, rows), gain, bias, dy.narrow(0, 300, rows));
+      EXPECT_TRUE(part[0].equal(whole[0].narrow(0, 300, rows)));
+      EXPECT_TRUE(part[1].equal(whole[1].narrow(0, 300, rows)));
+    }
+  }
+}
+
+TEST(LayerNorm, TakesNoRowsMetaTensorsAndAnyStrides) {
+  EXPECT_EQ(layer_norm(at::empty({0, 3}), {}, {}, 1e-5).sizes(), at::IntArrayRef({0, 3}));
+  EXPECT_EQ(layer_norm(at::empty({2, 4, 3}, at::kMeta), at::empty({3}, at::kMeta), {}, 1e-5).sizes(),
+            at::IntArrayRef({2, 4, 3}));
+  const at::Tensor x = random_floats({4, 6}, 1).t();
+  const at::Tensor gain = random_floats({8}, 1).slice(0, 0, 8, 2);
+  EXPECT_TRUE(layer_norm(x, gain, {}, 1e-5).equal(layer_norm(x.contiguous(), gain.contiguous(), {}, 1e-5)));
+}
+
+TEST(LayerNorm, EachMisfitIsAnInputError) {
+  const at::Tensor x = at::zeros({2, 3});
+  EXPECT_THROW(layer_norm(x, at::zeros({2}), {}, 1e-5), InputError);
+  EXPECT_THROW(layer_norm(x, {}, at::zeros({2}), 1e-5), InputError);
+  EXPECT_THROW(layer_norm(x, at::zeros({3}, at::kDouble), {}, 1e-5), InputError);
+  EXPECT_THROW(layer_norm(x.to(at::kLong), {}, {}, 1e-5), InputError);
+  EXPECT_THROW(layer_norm(x, {}, {}, -1.0), InputError);
+  EXPECT_THROW(layer_norm(at::zeros({2, 0}), {}, {}, 1e-5), InputError);
+}
+
+}  // namespace
+}  // namespace routing
