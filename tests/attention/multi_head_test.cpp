@@ -205,6 +205,21 @@ TEST(MultiHeadAttention, ReusedPlansAreNotMadeAnew) {
   EXPECT_FALSE(fresh.plans[1].plan == lsh);
 }
 
+TEST(MultiHeadAttention, PrecisionOfTheProjectionsIsThatOfTheState) {
+  AttentionConfig config = mixed_config();
+  config.head_groups = {{.pattern = FullPattern{}, .heads = 4}};
+  MultiHeadAttention layer(config, LayerPlace{}, at::TensorOptions(at::kFloat));
+  layer->eval();
+  const at::Tensor x = random_tensor({2, 15, 24}, 1).to(at::kFloat);
+  AttentionState exact;
+  AttentionState rounding{.precision = MatmulPrecision::bf16};
+  const at::Tensor output = layer->forward(x, exact);
+  const at::Tensor rounded = layer->forward(x, rounding);
+  EXPECT_FALSE(rounded.equal(output));
+  // Two products in a row, each of factors rounded by at most 2^-9.
+  EXPECT_LT((rounded - output).norm().item<double>(), 4.0 * 0x1.0p-8 * output.norm().item<double>());
+}
+
 TEST(MultiHeadAttention, CanBeBuiltOnTheMetaDevice) {
   MultiHeadAttention layer(mixed_config(), LayerPlace{}, at::TensorOptions(at::kMeta));
   EXPECT_EQ(parameter(layer, "query_weight").numel(), 24 * 24);
