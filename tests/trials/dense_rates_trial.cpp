@@ -1,5 +1,7 @@
 // How fast are dense layers? GFLOP/s of routing::linear in both precisions and of at::linear, forward and both
-// gradients, alternating, median of 7. Run by hand: build/release/tests/dense_rates_trial
+// gradients, alternating, median of 7. Time is wall time, or with a second argument "cpu" the processor time of the
+// whole process, which other programs on the machine change less. Run by hand:
+//   OMP_WAIT_POLICY=passive build/release/tests/dense_rates_trial [threads] [cpu]
 #include "routing/core/parallel.h"
 #include "routing/ops/dropout.h"
 #include "routing/ops/layer_norm.h"
@@ -11,9 +13,11 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
+#include <cstdlib>
+#include <ctime>
 #include <functional>
+#include <string>
 #include <vector>
 
 namespace routing {
@@ -21,10 +25,18 @@ namespace {
 
 constexpr int kRepetitions = 7;
 
+bool count_processor_time = false;
+
+double now() {
+  timespec time{};
+  clock_gettime(count_processor_time ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
 double seconds_of(const std::function<void()>& work) {
-  const auto begin = std::chrono::steady_clock::now();
+  const double begin = now();
   work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return now() - begin;
 }
 
 double median(std::vector<double> values) {
@@ -104,7 +116,9 @@ void measure_rest() {
 }  // namespace
 }  // namespace routing
 
-int main() {
+int main(int count, char** arguments) {
+  if (count > 1) routing::set_num_threads(std::atoi(arguments[1]));
+  routing::count_processor_time = count > 2 && std::string(arguments[2]) == "cpu";
   at::set_num_threads(routing::num_threads());
   std::printf("%d threads\n", routing::num_threads());
   routing::measure(8192, 256, 256);
