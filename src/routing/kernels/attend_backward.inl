@@ -35,6 +35,9 @@ inline void weigh_d_output(const Block& block, const BlockGradient& gradient, fl
 
 inline void read_lane_gradients(const Block& block, const BlockGradient& gradient, const Lanes& lanes,
                                 const Memory& memory, LaneGradient& lane) {
+  for (std::int64_t i = 0; i < block.num_queries; ++i) {
+    prefetch_row(gradient.output + block.query_positions[i] * gradient.output_stride, block.value_dim);
+  }
   Softmax softmax;
   if (gradient.own_softmax) attend_block(block, lanes, memory, softmax);
   for (std::int64_t i = 0; i < kLanes; ++i) {
@@ -146,12 +149,19 @@ inline void backward(const Block& block, const BlockGradient& gradient, float* s
   LaneGradient lane;
   read_lane_gradients(block, gradient, lanes, memory, lane);
   for (std::int64_t n = 0; n < block.dim * kLanes; ++n) memory.dq[n] = 0.0F;
+  for (std::int64_t i = 0; i < block.num_queries; ++i) {
+    prefetch_row(gradient.dq + block.query_positions[i] * gradient.dq_stride, block.dim);
+  }
   clear_lanes(memory.s - kLanes * kLanes);
   clear_lanes(memory.ds - kLanes * kLanes);
 
   for (std::int64_t begin = lanes.first_key / kKeyTile * kKeyTile; begin < lanes.last_key; begin += kKeyTile) {
     Tile tile;
     read_tile(block, lanes, begin, tile);
+    for (std::int64_t j = 0; j < tile.count; ++j) {
+      prefetch_row(gradient.dk + tile.position[j] * gradient.dk_stride, block.dim);
+      prefetch_row(gradient.dv + tile.position[j] * gradient.dv_stride, block.value_dim);
+    }
     score_tile(block, lanes, tile, memory.q, memory.s);
     probability_gradients(block, lanes, tile, lane, memory);
     add_to_keys(tile, memory.s, memory.d_output_rows, block.value_dim, memory.sums, gradient.dv, gradient.dv_stride);

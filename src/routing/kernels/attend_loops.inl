@@ -43,6 +43,8 @@ inline void read_lanes(const Block& block, Lanes& lanes) {
     }
   }
   if (lanes.first_key > lanes.last_key) lanes.first_key = lanes.last_key;
+  // Some keys that nobody sees cost less than products of odd sizes.
+  lanes.first_key -= lanes.first_key % kRows;
 }
 
 // The keys of one tile that the block may see.
@@ -67,6 +69,8 @@ inline void read_tile(const Block& block, const Lanes& lanes, std::int64_t tile_
     tile.position[j] = position;
     tile.keys[j] = block.k + position * block.k_stride;
     tile.values[j] = block.v + position * block.v_stride;
+    prefetch_row(tile.keys[j], block.dim);
+    prefetch_row(tile.values[j], block.value_dim);
     tile.offset_base[j] = block.relative_by_rank ? static_cast<std::int32_t>(tile.first + j) : position;
     std::int64_t offset = tile.offset_base[j] - lanes.center[0];
     offset = offset < lowest ? lowest : (offset > highest ? highest : offset);
@@ -201,6 +205,7 @@ inline void multiply_tile(float* values, const float* factors, std::int64_t coun
 // to[d][lane] = factor * row of the lane, zero in lanes without a query.
 inline void pack_lanes(const Block& block, const float* base, std::int64_t stride, std::int64_t dim, float factor,
                        float* to) {
+  for (std::int64_t i = 0; i < block.num_queries; ++i) prefetch_row(base + block.query_positions[i] * stride, dim);
   for (std::int64_t i = 0; i < kLanes; ++i) {
     if (i < block.num_queries) {
       const float* row = base + block.query_positions[i] * stride;
