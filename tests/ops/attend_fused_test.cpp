@@ -232,6 +232,21 @@ TEST_P(AttendFused, ScoresFarApartStayFiniteAndRight) {
   }
 }
 
+// Two keys with scores 0 and x, values 0 and 1: the output is e^x / (1 + e^x), whose relative error is that of the
+// exponential and of two roundings, however small e^x is.
+TEST_P(AttendFused, TheExponentialIsRightToAFewUnitsInTheLastPlace) {
+  constexpr std::int64_t kPairs = 4000;
+  const Plan plan = full_plan(self_layout(kPairs, 1, 2), /*causal=*/false, SelfRule::allowed);
+  const at::Tensor x = at::linspace(-86.9, 0.0, kPairs, at::kFloat);
+  const at::Tensor k = at::stack({at::zeros_like(x), x}, 1).view({kPairs, 1, 2, 1});
+  const at::Tensor v = at::tensor({0.0F, 1.0F}).view({1, 1, 2, 1}).expand({kPairs, 1, 2, 1});
+  const AttendResult result = attend_fused_forward({at::ones_like(k), k, v}, plan.tensors(), {});
+  const at::Tensor weight = x.to(at::kDouble).exp();
+  const at::Tensor expected = weight / (1.0 + weight);
+  const at::Tensor error = (result.output.select(2, 0).flatten() - expected).abs() / expected;
+  EXPECT_LT(error.max().item<double>(), 4 * 0x1.0p-23);
+}
+
 TEST_P(AttendFused, BitsDoNotDependOnTheNumberOfThreads) {
   for (const Merge merge : {Merge::lse, Merge::mean}) {
     int number = 0;

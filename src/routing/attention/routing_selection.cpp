@@ -125,10 +125,13 @@ class Selector {
     } else if (chosen_.empty()) {
       chosen_.assign(1, argmax);
     } else if (const auto most = static_cast<std::size_t>(pattern_.max_memberships); chosen_.size() > most) {
-      // Candidates stand in ascending order, and a stable sort keeps the lower number first on a tie.
-      std::stable_sort(chosen_.begin(), chosen_.end(), [&](std::size_t a, std::size_t b) {
-        return scores[a] - view_.tau[a] > scores[b] - view_.tau[b];
-      });
+      // The lower number wins a tie, so that the set is defined; its order does not matter below.
+      const auto better = [&](std::size_t a, std::size_t b) {
+        const float margin_a = scores[a] - view_.tau[a];
+        const float margin_b = scores[b] - view_.tau[b];
+        return margin_a != margin_b ? margin_a > margin_b : a < b;
+      };
+      std::nth_element(chosen_.begin(), chosen_.begin() + static_cast<std::ptrdiff_t>(most), chosen_.end(), better);
       chosen_.resize(most);
     }
     for (const std::size_t c : chosen_) result_.members[c].push_back(position);
