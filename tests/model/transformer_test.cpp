@@ -221,7 +221,8 @@ TEST(Transformer, RecomputedActivationsGiveTheSameGradientsAndCentroids) {
     const auto recomputed = gradients_of(item.config, &recomputed_state);
     for (const auto& [name, gradient] : kept) {
       ASSERT_EQ(gradient.defined(), recomputed.at(name).defined()) << item.name << " " << name;
-      if (gradient.defined()) EXPECT_TRUE(at::equal(gradient, recomputed.at(name))) << item.name << " " << name;
+      if (!gradient.defined()) continue;
+      EXPECT_TRUE(at::equal(gradient, recomputed.at(name))) << item.name << " " << name;
     }
     for (const auto& [name, value] : kept_state) {
       EXPECT_TRUE(at::equal(value, recomputed_state.at(name))) << item.name << " " << name;

@@ -109,7 +109,7 @@ TEST_P(EveryContent, LearnsFourCropsByHeart) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Contents, EveryContent, testing::ValuesIn(content_cases()),
-                         [](const auto& info) { return info.param.name; });
+                         [](const auto& content) { return content.param.name; });
 
 TEST(Learner, RestoredStateContinuesWithTheSameBits) {
   ExperimentConfig config = small_experiment();

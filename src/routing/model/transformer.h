@@ -24,7 +24,7 @@ namespace routing {
 // Statistics of one group of routed heads and where it stands.
 struct LayerStatistics {
   std::int64_t layer = 0;
-  RoutingStatistics statistics;
+  RoutingStatistics statistics = {};
 };
 
 class TransformerImpl : public torch::nn::Module {
