@@ -4,12 +4,15 @@
 // pointers. float32 only.
 //
 // Bits         equal for any number of threads. A query's output depends on its own row, the keys it sees, their ranks
-//              in the group and nothing else: neither on keys after its last one nor on how many queries follow.
+//              in the group and nothing else: neither on keys after its last one nor on how many queries follow. (A
+//              value that is infinite or not a number also reaches neighbouring queries that do not see it.)
 // Order        softmax runs online over tiles of keys that are aligned to absolute rank; inside a tile keys are summed
 //              in order of rank. A token's groups are merged in their order. Gradients add group after group.
 // Memory       a tile of keys against a block of queries for each thread; one output row per membership where tokens
 //              have several groups; one gradient table per unit where there are relative tables.
 // Precision    sums in float32; the exponential is right to 2 units in the last place
+// Threads      forward runs blocks of queries side by side, backward units (sequence, head): a single head of a single
+//              sequence goes back on one thread
 // Level        chosen by active_isa()
 #pragma once
 

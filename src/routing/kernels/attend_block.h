@@ -11,8 +11,8 @@
 
 namespace routing::kernels {
 
-// Keys per tile of the online softmax. 64 keys x 32 lanes are 8 KB: two such tiles and their rows of keys and values
-// stay in a 48 KB first-level cache at dim 32, in the second level at any dim in use.
+// Keys per tile of the online softmax. Tiles of 64 and of 128 keys took the same time within noise, tiles of 32 some
+// 15 % more (local and full attention, 4 x 4 heads of 32, 2048 tokens, AVX-512 on an AMD EPYC of 2023, one thread).
 inline constexpr std::int64_t kKeyTile = 64;
 
 // One relative table. `rows` is the table itself, [2 * max + 1, dim]. `skewed` holds it so that the rows which one key
