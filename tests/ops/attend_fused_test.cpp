@@ -299,6 +299,38 @@ TEST_P(AttendFused, LaterTokensNeverChangeEarlierBits) {
   }
 }
 
+// What decoding one token at a time rests on: neither the queries beside it nor its place in a block show in its bits.
+TEST_P(AttendFused, AQueryAloneHasTheBitsItHasAmongOthers) {
+  constexpr std::int32_t kTokens = 140;
+  std::vector<std::int32_t> all;
+  for (std::int32_t position = 0; position < kTokens; ++position) all.push_back(position);
+  const VisibilityRules rules{.lookback = 50};
+  const auto attend_with = [&](const std::vector<std::int32_t>& queries, RelativePosition relative) {
+    PlanBuilder builder(self_layout(1, 1, kTokens), rules, PlanBuilder::Lists::two);
+    const ListRange query_range = builder.add_queries(queries);
+    builder.add_group(query_range, builder.add_keys(all));
+    builder.end_unit();
+    const Plan plan = builder.build();
+    Problem problem = make_problem({random_tensor({1, 1, kTokens, 12}, 1), random_tensor({1, 1, kTokens, 12}, 2),
+                                    random_tensor({1, 1, kTokens, 7}, 3)},
+                                   plan.tensors(), {});
+    add_tables(problem, relative, 30);
+    return attend_fused_forward(problem.inputs, problem.plan, problem.options);
+  };
+  for (const RelativePosition relative :
+       {RelativePosition::none, RelativePosition::true_offset, RelativePosition::rank}) {
+    const AttendResult together = attend_with(all, relative);
+    for (const std::int32_t query : {0, 1, 31, 64, 70, 100, 129, 139}) {
+      for (const std::vector<std::int32_t>& queries : {std::vector{query}, std::vector{query - query % 3, query}}) {
+        if (queries.size() == 2 && queries[0] == queries[1]) continue;
+        const AttendResult alone = attend_with(queries, relative);
+        ASSERT_TRUE(at::equal(alone.output[0][0][query], together.output[0][0][query])) << "query " << query;
+        ASSERT_TRUE(at::equal(alone.lse[0][0][query], together.lse[0][0][query])) << "query " << query;
+      }
+    }
+  }
+}
+
 TEST_P(AttendFused, TransposedAndExpandedInputsGiveTheBitsOfContiguousOnes) {
   const Plan plan = hand_made_plans(2, 70)[3];
   Problem problem = make_problem(random_inputs(2, 70, 8, 6), plan.tensors(), {});
