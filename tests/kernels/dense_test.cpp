@@ -12,6 +12,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <omp.h>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <string>
 #include <vector>
@@ -223,6 +224,25 @@ TEST_P(Dense, BitsDoNotDependOnThreadsOrBackend) {
       EXPECT_EQ(std::memcmp(results.data(), expected.data(), results.size() * sizeof(float)), 0) << threads;
     }
   }
+}
+
+// Deep and narrow, with many OpenMP threads on offer: where oneDNN left to itself splits sums between threads.
+TEST_P(Dense, OpenMpThreadsOfTheCallerAreNeitherUsedNorChanged) {
+  constexpr std::int64_t kDepth = 4096;
+  const Floats x = normal_numbers(64, kDepth, 15);
+  const Floats w = normal_numbers(16, kDepth, 16);
+  const int before = omp_get_max_threads();
+  omp_set_num_threads(16);
+  set_num_threads(1);
+  const PackedMatrix matrix = PackedMatrix::for_forward(w.data(), {16, kDepth}, GetParam());
+  const Floats alone = forward(x.data(), 64, matrix);
+  EXPECT_EQ(omp_get_max_threads(), 16);
+  Floats nested;
+#pragma omp parallel num_threads(2)
+  if (omp_get_thread_num() == 1) nested = forward(x.data(), 64, matrix);
+  omp_set_num_threads(before);
+  ASSERT_EQ(nested.size(), alone.size());
+  EXPECT_EQ(std::memcmp(nested.data(), alone.data(), alone.size() * sizeof(float)), 0);
 }
 
 TEST_P(Dense, NoRowsGiveNoOutputsAndZeroGradients) {
