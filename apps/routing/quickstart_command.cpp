@@ -75,6 +75,8 @@ ExperimentConfig quickstart_config(const QuickstartOptions& options, TrainingDis
       options.data != kDefaultCorpus || fs::exists(options.data, ignored), kDefaultCorpus,
       ": is not there; install it with  apt-get install dict-gcide  (make setup does), or name another "
       "text with --data FILE");
+  // Unreadable data should not show only after the timing.
+  const ByteCorpus corpus(options.data);
   ConfigSources sources{.preset = "quickstart", .settings = options.settings};
   sources.settings.push_back("data.path=" + fs::absolute(options.data).string());
   ExperimentConfig config = resolve(sources);

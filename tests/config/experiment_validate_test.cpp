@@ -96,6 +96,7 @@ TEST(ValidateExperiment, NumbersOfTrainingAreFiniteAndNotNegative) {
   EXPECT_EQ(refusal_after([](C& c) { c.train.clip = -1; }), "train.clip is -1" + not_below);
   EXPECT_EQ(refusal_after([&](C& c) { c.train.clip = infinity; }), "train.clip is inf" + not_below);
   EXPECT_EQ(refusal_after([](C& c) { c.train.learning_rate = 0; }), "train.learning_rate is 0" + above);
+  EXPECT_EQ(refusal_after([](C& c) { c.model.initial_scale = 0; }), "model.initial_scale is 0" + above);
   EXPECT_EQ(refusal_after([](C& c) { c.train.epsilon = 0; }), "train.epsilon is 0" + above);
   EXPECT_EQ(refusal_after([](C& c) { c.train.minutes = c.train.weight_decay = c.train.clip = 0; }), "accepted");
   const std::string share = ", but it is a share of train.learning_rate between 0 and 1";

@@ -85,7 +85,8 @@ RoutingSettings unlike_any_preset() {
                     .merge = Merge::mean,
                     .merge_eps = 0.6,
                     .relative = RelativePosition::true_offset,
-                    .max_relative = 17},
+                    .max_relative = 17,
+                    .recency = true},
           .head_mix = true,
           .unused_key_columns = true};
 }

@@ -19,7 +19,8 @@ inline ExperimentConfig unlike_defaults() {
                            .merge = Merge::mean,
                            .merge_eps = scale / 3.0,
                            .relative = RelativePosition::rank,
-                           .max_relative = 31};
+                           .max_relative = 31,
+                           .recency = true};
   };
   ExperimentConfig config{.name = "a \"name\" with \\ and\nlines, tab\t, \x01, \x7f and ü",
                           .source = "the moon",
@@ -31,6 +32,7 @@ inline ExperimentConfig unlike_defaults() {
                                     .head_dim = 24,
                                     .norm = NormPlacement::post,
                                     .feedforward = FeedforwardKind::geglu,
+                                    .initial_scale = 0.7,
                                     .tied_output = true,
                                     .embedding_projection = true,
                                     .embedding_dropout = 0.1,
@@ -101,7 +103,8 @@ inline ExperimentConfig unlike_defaults() {
                               .merge = Merge::mean,
                               .merge_eps = 0.6,
                               .relative = RelativePosition::true_offset,
-                              .max_relative = 17},
+                              .max_relative = 17,
+                              .recency = true},
                     .head_mix = true,
                     .unused_key_columns = true};
   return config;

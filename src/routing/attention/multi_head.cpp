@@ -60,7 +60,7 @@ MultiHeadAttentionImpl::MultiHeadAttentionImpl(AttentionConfig config, LayerPlac
 
 at::Tensor MultiHeadAttentionImpl::make_weight(const std::string& name, std::int64_t rows, std::int64_t columns,
                                                const at::TensorOptions& options) {
-  return register_parameter(name, initial_weight(rows, columns, place_.key(name), options));
+  return register_parameter(name, initial_weight({rows, columns, config_.initial_scale}, place_.key(name), options));
 }
 
 // [batch, tokens, width] -> [batch, heads, tokens, head_dim]
@@ -113,6 +113,22 @@ MultiHeadAttentionImpl::QueryKey MultiHeadAttentionImpl::prepare(const Group& gr
   return qk;
 }
 
+// A query's logits may all be shifted alike without changing its softmax, so -slope (i - j) is as good as slope j: one
+// more column, 1 in the queries and slope j / scale in the keys.
+at::Tensor MultiHeadAttentionImpl::attend_with_recency(const QueryKey& qk, const at::Tensor& v, const Plan& plan,
+                                                       AttendOptions options) const {
+  const std::int64_t heads = qk.q.size(1);
+  const at::TensorOptions kind = qk.q.options().requires_grad(false);
+  const at::Tensor slopes = at::exp2(at::arange(1, heads + 1, kind) * (-8.0 / static_cast<double>(heads)));
+  const at::Tensor places = at::arange(qk.k.size(2), kind).view({1, 1, -1, 1}) / options.scale;
+  const at::Tensor one = at::ones({1, 1, 1, 1}, kind).expand({qk.q.size(0), heads, qk.q.size(2), 1});
+  const at::Tensor late = (slopes.view({1, heads, 1, 1}) * places).expand({qk.k.size(0), heads, qk.k.size(2), 1});
+  if (options.relative_key.defined()) {
+    options.relative_key = at::cat({options.relative_key, at::zeros({options.relative_key.size(0), 1}, kind)}, 1);
+  }
+  return attend(at::cat({qk.q, one}, 3), at::cat({qk.k, late}, 3), v, plan.tensors(), options).output;
+}
+
 at::Tensor MultiHeadAttentionImpl::attend_group(std::size_t index, const QueryKey& qk, const at::Tensor& v,
                                                 AttentionState& state, const TokenLayout& layout) {
   const Group& group = groups_[index];
@@ -140,6 +156,7 @@ at::Tensor MultiHeadAttentionImpl::attend_group(std::size_t index, const QueryKe
                        .key = place_.key("attention dropout", {index, state.step}),
                        .sample_ids = state.sample_ids};
   }
+  if (group.config.recency) return attend_with_recency(qk, v, state.plans[index].plan, options);
   return attend(qk.q, qk.k, v, state.plans[index].plan.tensors(), options).output;
 }
 

@@ -12,6 +12,7 @@
 #include "routing/attention/pattern.h"
 #include "routing/attention/plan.h"
 #include "routing/config/attention.h"
+#include "routing/ops/attend.h"
 #include "routing/ops/linear.h"
 
 #include <ATen/ATen.h>
@@ -40,7 +41,7 @@ struct AttentionState {
 
 class MultiHeadAttentionImpl : public torch::nn::Module {
  public:
-  // Weights are drawn from streams named by the place, uniform with variance scale 0.2 over the mean of fan-in and
+  // Weights are drawn from streams named by the place, uniform with variance initial_scale over the mean of fan-in and
   // fan-out, as the authors initialise every dense kernel and relative table.
   MultiHeadAttentionImpl(AttentionConfig config, LayerPlace place, const at::TensorOptions& options);
 
@@ -78,6 +79,8 @@ class MultiHeadAttentionImpl : public torch::nn::Module {
     at::Tensor q, k;
   };
   QueryKey prepare(const Group& group, const at::Tensor& q, const at::Tensor& k) const;
+  at::Tensor attend_with_recency(const QueryKey& qk, const at::Tensor& v, const Plan& plan,
+                                 AttendOptions options) const;
   at::Tensor attend_group(std::size_t index, const QueryKey& qk, const at::Tensor& v, AttentionState& state,
                           const TokenLayout& layout);
 

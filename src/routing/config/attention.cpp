@@ -162,6 +162,8 @@ void validate_head_group(const std::string& where, const HeadGroupConfig& group,
     require<ConfigError>(group.relative == RelativePosition::none, where, ": relative is ", to_string(group.relative),
                          ", but the positions of cross-attention have no common origin; use none");
   }
+  require<ConfigError>(!group.recency || kind == AttentionKind::causal_self, where,
+                       ": recency is on, but only causal self-attention has a past to forget; switch it off");
   require<ConfigError>(group.relative == RelativePosition::none || group.max_relative >= 1, where, ": max_relative is ",
                        group.max_relative, ", but relative positions need at least 1");
   require<ConfigError>(!group.scale || (std::isfinite(*group.scale) && *group.scale > 0.0), where, ": scale is ",

@@ -80,6 +80,8 @@ struct HeadGroupConfig {
   double merge_eps = 0.0;  // of Merge::mean
   RelativePosition relative = RelativePosition::none;
   std::int64_t max_relative = 0;  // offsets are clipped to +-this; needed unless relative is none
+  // Distant keys start out less likely (ALiBi): logits of head h of H get -2^(-8 (h+1) / H) (i - j). Causal only.
+  bool recency = false;
   friend bool operator==(const HeadGroupConfig&, const HeadGroupConfig&) = default;
 };
 
@@ -90,6 +92,7 @@ struct AttentionConfig {
   std::int64_t width = 0;
   std::optional<std::int64_t> head_dim = std::nullopt;  // absent means width / heads
   double dropout = 0.0;                                 // of attention probabilities
+  double initial_scale = 0.2;                           // of the variance of starting weights (FACTS C9)
   // Two habits of the authors' code: one more linear map of head_dim x head_dim applied to every head (FACTS A12), and
   // key columns for heads that share queries and keys, which nothing reads (A13).
   bool head_mix = false;

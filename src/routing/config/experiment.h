@@ -31,6 +31,7 @@ struct ModelConfig {
   std::int64_t head_dim = 0;  // 0 means width / heads
   NormPlacement norm = NormPlacement::pre;
   FeedforwardKind feedforward = FeedforwardKind::relu;
+  double initial_scale = 0.2;         // variance of starting weights times the mean of their fan-in and fan-out
   bool tied_output = false;             // the output layer's weights are the embedding table
   bool embedding_projection = false;    // the authors' dense layer after the embedding, even at equal widths
   double embedding_dropout = 0.0;       // of token embeddings

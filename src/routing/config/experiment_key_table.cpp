@@ -19,6 +19,8 @@ void add_model(Keys& keys) {
   model.add_word("norm", &M::norm, kNormPlacements,
                  "layer norm after (post, as in the paper) or before (pre) sub-layers");
   model.add_word("feedforward", &M::feedforward, kFeedforwardKinds, "relu or geglu");
+  model.add("initial_scale", &M::initial_scale,
+            "variance of starting weights times the mean of their fan-in and fan-out");
   model.add("tied_output", &M::tied_output, "the weights of the output layer are the embedding table");
   model.add("embedding_projection", &M::embedding_projection,
             "the authors' dense layer after the embedding, even at equal widths");
@@ -59,6 +61,7 @@ void add_head_group(KeySection<ExperimentConfig, Access>& section, const std::st
   section.add_word("relative", &G::relative, kRelativePositions,
                    "relative positions: none, true_offset or rank in the list of keys");
   section.add("max_relative", &G::max_relative, max_relative);
+  section.add("recency", &G::recency, "distant keys get smaller logits, at another rate in each head (ALiBi)");
 }
 
 void add_patterns(Keys& keys) {

@@ -36,6 +36,7 @@ void validate_model(const ModelConfig& model) {
   at_least("model.embedding_width", model.embedding_width, 0);
   at_least("model.feedforward_width", model.feedforward_width, 1);
   at_least("model.head_dim", model.head_dim, 0);
+  above_zero("model.initial_scale", model.initial_scale);
   probability("model.embedding_dropout", model.embedding_dropout);
   probability("model.residual_dropout", model.residual_dropout);
   probability("model.attention_dropout", model.attention_dropout);

@@ -93,6 +93,7 @@ AttentionConfig attention_of_layer(const ExperimentConfig& config, std::int64_t 
           .width = config.model.width,
           .head_dim = config.model.head_dim == 0 ? std::nullopt : std::optional(config.model.head_dim),
           .dropout = config.model.attention_dropout,
+          .initial_scale = config.model.initial_scale,
           .head_mix = routed && config.routing.head_mix,
           .unused_key_columns = routed && config.routing.unused_key_columns,
           .head_groups = head_groups_of_layer(layer_rules(config), layer, config.model.layers)};

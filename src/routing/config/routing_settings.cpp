@@ -38,6 +38,7 @@ std::vector<ConfigKey<RoutingSettings>> make_keys() {
   group.add_word("relative", &G::relative, kRelativePositions,
                  "relative positions inside a cluster: none, true_offset or rank");
   group.add("max_relative", &G::max_relative, "offsets are clipped to this; 0 means the window");
+  group.add("recency", &G::recency, "distant keys get smaller logits, at another rate in each head (ALiBi)");
   routing.add_word("update", &P::update, std::array{CentroidUpdate::mean, CentroidUpdate::sum},
                    "how centroids move: mean or sum");
   routing.add("decay", &P::decay, "of the moving averages");

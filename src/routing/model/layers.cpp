@@ -28,7 +28,7 @@ FeedforwardImpl::FeedforwardImpl(const ModelConfig& config, LayerPlace place, co
   const std::int64_t width = config.width;
   const std::int64_t hidden = config.feedforward_width;
   const auto weight = [&](const char* name, std::int64_t rows, std::int64_t columns) {
-    return register_parameter(name, initial_weight(rows, columns, place_.key(name), options));
+    return register_parameter(name, initial_weight({rows, columns, config.initial_scale}, place_.key(name), options));
   };
   in_weight_ = weight("in_weight", hidden, width);
   if (kind_ == FeedforwardKind::geglu) gate_weight_ = weight("gate_weight", hidden, width);

@@ -45,7 +45,7 @@ TransformerImpl::TransformerImpl(ExperimentConfig config, const at::TensorOption
   const ModelConfig& model = config_.model;
   const std::int64_t inner = embedding_width(model);
   const auto weight = [&](const char* name, std::int64_t rows, std::int64_t columns) {
-    return register_parameter(name, initial_weight(rows, columns, place_.key(name), options));
+    return register_parameter(name, initial_weight({rows, columns, model.initial_scale}, place_.key(name), options));
   };
   const auto bias = [&](const char* name, std::int64_t size) {
     return register_parameter(name, at::zeros({size}, options));

@@ -5,18 +5,13 @@
 #include <cmath>
 
 namespace routing {
-namespace {
 
-constexpr double kVarianceScale = 0.2;
-
-}  // namespace
-
-at::Tensor initial_weight(std::int64_t rows, std::int64_t columns, std::uint64_t key,
-                          const at::TensorOptions& options) {
-  at::Tensor weight = at::empty({rows, columns}, options);
-  const double limit = std::sqrt(3.0 * kVarianceScale * 2.0 / static_cast<double>(rows + columns));
-  fill_uniform(weight, -limit, limit, RandomStream(key));
-  return weight;
+at::Tensor initial_weight(const InitialWeight& weight, std::uint64_t key, const at::TensorOptions& options) {
+  at::Tensor values = at::empty({weight.rows, weight.columns}, options);
+  const double mean_fan = 0.5 * static_cast<double>(weight.rows + weight.columns);
+  const double limit = std::sqrt(3.0 * weight.scale / mean_fan);
+  fill_uniform(values, -limit, limit, RandomStream(key));
+  return values;
 }
 
 }  // namespace routing

@@ -7,8 +7,14 @@
 
 namespace routing {
 
-// [rows, columns], uniform in +-sqrt(3 * 0.2 / mean of rows and columns), drawn from the stream with this key. On the
+struct InitialWeight {
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+  double scale = 0.2;  // variance times the mean of rows and columns
+};
+
+// [rows, columns], uniform in +-sqrt(3 * scale / mean of rows and columns), drawn from the stream with this key. On the
 // meta device nothing is drawn.
-at::Tensor initial_weight(std::int64_t rows, std::int64_t columns, std::uint64_t key, const at::TensorOptions& options);
+at::Tensor initial_weight(const InitialWeight& weight, std::uint64_t key, const at::TensorOptions& options);
 
 }  // namespace routing
