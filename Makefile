@@ -24,9 +24,8 @@ test: configure ## build everything and run every test
 	cmake --build $(BUILD) -j $(JOBS)
 	ctest --test-dir $(BUILD) -j $(JOBS) --output-on-failure
 
-quickstart: build ## build, then draw the attention patterns of the paper's Figure 1 to patterns.png
-	$(BUILD)/routing doctor
-	$(BUILD)/routing analyze patterns --n 64 --out patterns.png --out patterns.svg
+quickstart: build ## build, train a small model for three minutes, evaluate it, draw curves and patterns: runs/quickstart
+	$(BUILD)/routing quickstart --out runs/quickstart
 
 recall: configure ## train small models on a recall task, routed heads beside others (docs/routing.md); about an hour
 	cmake --build $(BUILD) --target recall_trial -j $(JOBS)
@@ -39,4 +38,4 @@ lint: setup ## check the formatting and run clang-tidy; warnings are errors
 	scripts/lint
 
 clean: ## remove everything that was built
-	rm -rf build patterns.png patterns.svg
+	rm -rf build

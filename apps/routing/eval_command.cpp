@@ -104,7 +104,8 @@ int run(const EvalOptions& options, const ProgramOptions& program) {
   std::vector<std::pair<std::string, std::string>> lines{
       {"bits/byte", fixed(likelihood.bits_per_byte(), 4) + "   " + validity},
       {"nats/byte", fixed(likelihood.nats_per_byte(), 4)},
-      {"text", std::to_string(likelihood.bytes) + " bytes, " + options.split + " part of " + data},
+      {"text", std::to_string(likelihood.bytes) + " bytes, " + (options.limit_bytes > 0 ? "the first of the " : "") +
+                   options.split + " part of " + data},
       {"windows",
        std::to_string(likelihood.windows) + " of " + std::to_string(likelihood.sequence_length) +
            (disjoint ? " bytes, disjoint" : " bytes, " + std::to_string(likelihood.stride) + " new in each")},

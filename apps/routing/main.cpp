@@ -7,10 +7,12 @@
 
 #include <ATen/Parallel.h>
 #include <CLI/CLI.hpp>
+#include <c10/util/Exception.h>
 
 #include <exception>
 #include <iostream>
 #include <memory>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -117,6 +119,13 @@ int main(int argc, char** argv) {
     return report(error.what(), error.hint(), kWrongUsage);
   } catch (const ConfigError& error) {
     return report(error.what(), "", kWrongUsage);
+  } catch (const c10::Error& error) {
+    // Its what() has many lines; the first says it.
+    const std::string message = error.what_without_backtrace();
+    return report(message.substr(0, message.find('\n')), "", kFailed);
+  } catch (const std::bad_alloc&) {
+    return report("not enough memory; lower train.batch_size, train.sequence_length or the sizes of the model", "",
+                  kFailed);
   } catch (const std::exception& error) {
     return report(error.what(), "", kFailed);
   }

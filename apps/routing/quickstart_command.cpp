@@ -7,7 +7,6 @@
 #include "routing/analysis/pattern_gallery.h"
 #include "routing/config/resolve.h"
 #include "routing/core/error.h"
-#include "routing/core/files.h"
 #include "routing/data/compressors.h"
 #include "routing/evaluation/byte_likelihood.h"
 #include "routing/model/weights.h"
@@ -43,8 +42,15 @@ struct QuickstartOptions {
   std::string data = kDefaultCorpus;
   double minutes = 3.0;
   std::vector<std::string> settings;
+  bool any_given = false;  // of --data, --minutes, --set
   bool json = false;
 };
+
+std::string fixed(double value, int digits) {
+  std::ostringstream text;
+  text << std::fixed << std::setprecision(digits) << value;
+  return text.str();
+}
 
 // How many steps fit into the minutes on this machine, from a few steps on noise. Fixing their number before the run
 // lets the learning rate fall to its end in time, and keeps the run exactly resumable.
@@ -66,10 +72,7 @@ std::int64_t steps_that_fit(const ExperimentConfig& config, double minutes) {
   return std::max<std::int64_t>(10, static_cast<std::int64_t>(minutes * 60.0 / seconds) / 10 * 10);
 }
 
-ExperimentConfig quickstart_config(const QuickstartOptions& options, TrainingDisplay& display) {
-  const RunDirectory run(options.out);
-  // A run that is there goes on, or is shown again if it has ended.
-  if (run.exists()) return run.read_config();
+ExperimentConfig resolved(const QuickstartOptions& options) {
   std::error_code ignored;
   require<ConfigError>(
       options.data != kDefaultCorpus || fs::exists(options.data, ignored), kDefaultCorpus,
@@ -77,16 +80,42 @@ ExperimentConfig quickstart_config(const QuickstartOptions& options, TrainingDis
       "text with --data FILE");
   // Unreadable data should not show only after the timing.
   const ByteCorpus corpus(options.data);
-  ConfigSources sources{.preset = "quickstart", .settings = options.settings};
+  ConfigSources sources{.preset = "quickstart", .environment = routing_environment(), .settings = options.settings};
   sources.settings.push_back("data.path=" + fs::absolute(options.data).string());
-  ExperimentConfig config = resolve(sources);
-  display.say("timing a few steps to see what fits into " + std::to_string(std::lround(options.minutes * 60.0)) +
-              " seconds");
-  config.train.steps = steps_that_fit(config, options.minutes);
-  config.train.warmup_steps = std::min(config.train.warmup_steps, config.train.steps / 5);
-  config.train.eval_every = std::max<std::int64_t>(1, config.train.steps / 8);
-  config.train.checkpoint_every = config.train.eval_every;
-  config.train.log_every = std::max<std::int64_t>(1, config.train.steps / 100);
+  return resolve(sources);
+}
+
+// Values that follow from the number of steps, unless --set names them.
+void fit_to_steps(ExperimentConfig& config, const QuickstartOptions& options) {
+  const auto is_free = [&](const std::string& key) {
+    return std::none_of(options.settings.begin(), options.settings.end(),
+                        [&](const std::string& setting) { return setting.rfind(key + "=", 0) == 0; });
+  };
+  TrainConfig& train = config.train;
+  if (is_free("train.warmup_steps")) train.warmup_steps = std::min(train.warmup_steps, train.steps / 5);
+  if (is_free("train.eval_every")) train.eval_every = std::max<std::int64_t>(1, train.steps / 8);
+  if (is_free("train.checkpoint_every")) train.checkpoint_every = train.eval_every;
+  if (is_free("train.log_every")) train.log_every = std::max<std::int64_t>(1, train.steps / 100);
+}
+
+ExperimentConfig quickstart_config(const QuickstartOptions& options, TrainingDisplay& display) {
+  const RunDirectory run(options.out);
+  // A run that is there goes on, or is shown again if it has ended.
+  if (run.exists()) {
+    require<ConfigError>(!options.any_given, options.out,
+                         ": holds a run already, which goes on as it was begun; leave out --data, --minutes and --set, "
+                         "or choose another --out");
+    return run.read_config();
+  }
+  ExperimentConfig config = resolved(options);
+  const bool steps_given =
+      std::any_of(options.settings.begin(), options.settings.end(),
+                  [](const std::string& setting) { return setting.rfind("train.steps=", 0) == 0; });
+  if (!steps_given) {
+    display.say("timing a few steps to see what fits into " + fixed(options.minutes, 1) + " minutes");
+    config.train.steps = steps_that_fit(config, options.minutes);
+  }
+  fit_to_steps(config, options);
   return config;
 }
 
@@ -94,11 +123,9 @@ ExperimentConfig quickstart_config(const QuickstartOptions& options, TrainingDis
 CurvesFigure curves_of(const fs::path& metrics, const std::vector<ReferenceLine>& references) {
   Curve train{.name = "training"};
   Curve valid{.name = "validation", .points = true};
-  std::istringstream lines(read_file(metrics));
-  for (std::string line; std::getline(lines, line);) {
-    const auto object = nlohmann::json::parse(line);
+  for (const auto& object : read_metrics(metrics)) {
     const auto add = [&](Curve& curve, const char* key) {
-      if (!object.contains(key)) return;
+      if (!object.contains(key) || object.at(key).is_null()) return;
       curve.x.push_back(object.at("step").get<double>());
       curve.y.push_back(object.at(key).get<double>());
     };
@@ -137,12 +164,6 @@ Scores evaluate(const ExperimentConfig& config, const RunDirectory& run, Trainin
   return scores;
 }
 
-std::string fixed(double value, int digits) {
-  std::ostringstream text;
-  text << std::fixed << std::setprecision(digits) << value;
-  return text.str();
-}
-
 struct Written {
   fs::path curves, patterns;
 };
@@ -179,11 +200,11 @@ void print_result(const QuickstartOptions& options, const ExperimentConfig& conf
 }
 
 int run(const QuickstartOptions& options, const ProgramOptions& program) {
-  const InterruptGuard interrupts;
   TrainingDisplay display(program.quiet);
   const ExperimentConfig config = quickstart_config(options, display);
   const RunDirectory run_directory(options.out);
   {
+    const InterruptGuard interrupts;
     Trainer trainer({.config = config,
                      .run = options.out,
                      .resume = true,
@@ -233,7 +254,10 @@ Command add_quickstart(CLI::App& program, const ProgramOptions& program_options)
       ->group("Run");
   app->add_flag("--json", options->json, "print the result as JSON")->disable_flag_override()->group("Output");
   app->footer("Example  routing quickstart\n" + exit_code_line());
-  return {app, [options, &program_options] { return run(*options, program_options); }};
+  return {app, [options, app, &program_options] {
+            options->any_given = app->count("--data") + app->count("--minutes") + app->count("--set") > 0;
+            return run(*options, program_options);
+          }};
 }
 
 }  // namespace routing

@@ -40,6 +40,10 @@ int run(const TrainOptions& options, const ProgramOptions& program) {
     return kDone;
   }
   if (options.out.empty()) throw UsageError("--out is required", "name a folder for the run, such as --out runs/first");
+  if (config.data.path.empty() && !options.resume.empty()) {
+    throw UsageError(options.out + ": holds no run to go on with",
+                     "name its folder with --out, or start one with --data");
+  }
   if (config.data.path.empty()) {
     throw UsageError("no data to train on", "name a file with --data FILE; any file will do, it is read as bytes");
   }

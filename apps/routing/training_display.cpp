@@ -43,9 +43,9 @@ TrainingObserver TrainingDisplay::observer() {
           .evaluation =
               [this](const EvaluationReport& report) {
                 std::ostringstream text;
-                text << "step " << report.step << ": valid " << std::fixed << std::setprecision(3)
+                text << "step " << report.step << ": " << report.split << " " << std::fixed << std::setprecision(3)
                      << bits(report.nats_per_byte) << " bits/byte on " << report.bytes << " bytes"
-                     << (report.best ? ", the best so far" : "");
+                     << (report.best ? ", the best so far" : "") << ", " << report.validity;
                 say(text.str());
               },
           .checkpoint = {},

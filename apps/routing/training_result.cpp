@@ -73,13 +73,17 @@ void print_training_result(const TrainingResult& result, const ResultOptions& op
                    std::to_string(state.tokens) + " tokens in " + fixed(state.seconds, 0) + " s"}};
   if (result.last_loss_nats > 0.0) lines.emplace_back("train", in_bits(result.last_loss_nats) + " bits/byte");
   if (std::isfinite(state.last_eval_nats)) {
-    lines.emplace_back("valid", in_bits(state.last_eval_nats) + " bits/byte, best " + in_bits(state.best_eval_nats) +
-                                    " at step " + std::to_string(state.best_step));
+    lines.emplace_back(options.config.eval.split, in_bits(state.last_eval_nats) + " bits/byte, best " +
+                                                      in_bits(state.best_eval_nats) + " at step " +
+                                                      std::to_string(state.best_step));
   }
   lines.emplace_back("validity", validity_label(options.config));
   lines.emplace_back("rate", fixed(result.tokens_per_second, 0) + " tokens/s");
-  if (result.end != TrainingEnd::finished) {
+  if (result.end == TrainingEnd::interrupted) {
     lines.emplace_back("go on", "routing train --out " + options.run.string() + " --resume auto");
+  } else if (result.end == TrainingEnd::out_of_time) {
+    lines.emplace_back("go on", "routing train --out " + options.run.string() + " --resume auto --minutes " +
+                                    fixed(2.0 * options.config.train.minutes, 2));
   } else {
     lines.emplace_back("evaluate", "routing eval " + options.run.string() + " --split test");
   }

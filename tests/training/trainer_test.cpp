@@ -4,10 +4,12 @@
 #include "routing/core/error.h"
 #include "routing/core/files.h"
 #include "routing/model/weights.h"
+#include "support/file_size_limit.h"
 #include "support/small_experiment.h"
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -70,6 +72,14 @@ class Training : public testing::Test {
     const auto b = weights(other);
     for (const auto& [name, value] : a) EXPECT_TRUE(at::equal(value, b.at(name))) << name;
     EXPECT_EQ(metrics(run), metrics(other));
+    const CheckpointPlace first = RunDirectory(folder_ / run).find_checkpoint("last");
+    const CheckpointPlace second = RunDirectory(folder_ / other).find_checkpoint("last");
+    EXPECT_EQ(read_file(first.state()), read_file(second.state()));
+    auto first_state = nlohmann::json::parse(read_file(first.trainer()));
+    auto second_state = nlohmann::json::parse(read_file(second.trainer()));
+    first_state.erase("seconds");
+    second_state.erase("seconds");
+    EXPECT_EQ(first_state, second_state);
   }
 
   fs::path folder_;
@@ -196,26 +206,121 @@ TEST_F(Training, RefusesOtherData) {
   EXPECT_THROW(Trainer{setup("run", true)}, ConfigError);
 }
 
-TEST_F(Training, ALossThatIsNotFiniteKeepsTheLastGoodCheckpoint) {
+// Accumulation, the other order of data, bf16 and recomputed layers, each stopped twice.
+TEST_F(Training, EveryWayOfTrainingResumesExactly) {
+  config_.train.accumulation = 2;
+  config_.train.order = DataOrder::contiguous;
+  config_.train.precision = Precision::bf16;
+  config_.model.checkpoint_activations = true;
+  train("whole", false);
+  train("cut", false, 5);
+  train("cut", true, 8);
+  train("cut", true);
+  expect_same_end("whole", "cut");
+}
+
+// The step that wrecks the weights has a finite loss itself; the checkpoint before it must still be there.
+TEST_F(Training, ARunThatDivergesKeepsACheckpointThatDidNot) {
+  config_.train.checkpoint_every = 1;
+  config_.train.eval_every = 0;
+  config_.train.warmup_steps = 0;
+  config_.train.clip = 0.0;
+  config_.train.schedule = ScheduleKind::constant;
+  train("run", false, 4);
+  config_.train.learning_rate = 1e30;
+  Trainer trainer(setup("run", true));
+  EXPECT_THROW(trainer.run(), NotFiniteError);
+  const auto kept = RunDirectory(folder_ / "run").whole_checkpoints();
+  ASSERT_FALSE(kept.empty());
+  EXPECT_EQ(kept.front().step, 4);
+  const std::vector<std::uint8_t> text(100, 'a');
+  EXPECT_TRUE(std::isfinite(byte_likelihood(*load_model(kept.front().model()), text, {.sequence_length = 32}).nats));
+}
+
+TEST_F(Training, GoesOnAfterDivergingWithASmallerLearningRate) {
+  train("run", false, 4);
+  config_.train.learning_rate = 1e-5;
+  EXPECT_EQ(train("run", true).end, TrainingEnd::finished);
+}
+
+TEST_F(Training, AnEvaluationThatIsNotFiniteIsAnErrorAndIsNotSaved) {
+  config_.train.steps = 1;
   config_.train.learning_rate = 1e30;
   config_.train.warmup_steps = 0;
   config_.train.clip = 0.0;
   config_.train.schedule = ScheduleKind::constant;
-  config_.train.checkpoint_every = 1;
-  config_.train.eval_every = 0;
   Trainer trainer(setup("run"));
   EXPECT_THROW(trainer.run(), NotFiniteError);
-  const auto newest = RunDirectory(folder_ / "run").newest_checkpoint();
-  ASSERT_TRUE(newest.has_value());
-  EXPECT_EQ(newest->step, trainer.state().step);
-  load_model(newest->model());
+  EXPECT_FALSE(RunDirectory(folder_ / "run").newest_checkpoint().has_value());
 }
 
-TEST_F(Training, StopsWhenTheMinutesAreOver) {
+TEST_F(Training, OutOfTimeEvaluatesAndSavesOnceHoweverOftenItIsResumed) {
   config_.train.minutes = 1e-6;
   const TrainingResult result = train("run", false);
   EXPECT_EQ(result.end, TrainingEnd::out_of_time);
   EXPECT_LT(result.state.step, 12);
+  const auto lines = metrics("run");
+  const auto written = fs::last_write_time(RunDirectory(folder_ / "run").find_checkpoint("last").model());
+  for (int again = 0; again < 2; ++again) EXPECT_EQ(train("run", true).end, TrainingEnd::out_of_time);
+  EXPECT_EQ(metrics("run"), lines);
+  EXPECT_EQ(fs::last_write_time(RunDirectory(folder_ / "run").find_checkpoint("last").model()), written)
+      << "weights of a step are written once";
+}
+
+TEST_F(Training, TwoProcessesCannotTrainIntoOneFolder) {
+  const Trainer first(setup("run"));
+  EXPECT_THROW(Trainer{setup("run", true)}, FileError);
+}
+
+TEST_F(Training, ACheckpointOfAnotherConfigurationWithEqualShapesIsRefused) {
+  train("run", false, 3);
+  config_.train.seed = 2;
+  train("other", false, 3);
+  fs::remove_all(folder_ / "other/checkpoints/step-00000003");
+  fs::copy(folder_ / "run/checkpoints/step-00000003", folder_ / "other/checkpoints/step-00000003");
+  EXPECT_THROW(Trainer{setup("other", true)}, ConfigError);
+}
+
+TEST_F(Training, FilesOfDifferentCheckpointsAreRefused) {
+  config_.train.keep_checkpoints = 9;
+  train("run", false, 6);
+  const RunDirectory run(folder_ / "run");
+  fs::copy_file(run.checkpoint(3).state(), run.checkpoint(6).state(), fs::copy_options::overwrite_existing);
+  EXPECT_THROW(Trainer{setup("run", true)}, FileError);
+}
+
+TEST_F(Training, TheBestStartsAnewWhenOtherTextIsEvaluated) {
+  train("run", false, 6);
+  config_.eval.split = "train";
+  Trainer trainer(setup("run", true));
+  EXPECT_EQ(trainer.state().best_step, -1);
+}
+
+TEST_F(Training, PrecisionIsResolvedBeforeItIsKept) {
+  config_.train.precision = Precision::automatic;
+  const Trainer trainer(setup("run"));
+  EXPECT_NE(RunDirectory(folder_ / "run").read_config().train.precision, Precision::automatic);
+}
+
+// A disk that is full while a checkpoint is written: the one before stays, nothing half is left.
+TEST_F(Training, AFullDiskDuringASaveKeepsTheCheckpointBefore) {
+  train("run", false, 4);
+  Trainer::Setup given = setup("run", true);
+  // Logs stay below the limit, model.safetensors does not.
+  const FileSizeLimit limit(20000);
+  Trainer trainer(given);
+  try {
+    trainer.run();
+    FAIL() << "the save should have failed";
+  } catch (const FileError& error) {
+    EXPECT_NE(std::string(error.what()).find("model.safetensors"), std::string::npos) << error.what();
+  }
+  const auto kept = RunDirectory(folder_ / "run").whole_checkpoints();
+  ASSERT_EQ(kept.size(), 1U);
+  EXPECT_EQ(kept[0].step, 4);
+  for (const auto& entry : fs::directory_iterator(folder_ / "run/checkpoints")) {
+    EXPECT_EQ(entry.path(), kept[0].folder);
+  }
 }
 
 TEST_F(Training, EvaluatesThePartThatIsAskedFor) {

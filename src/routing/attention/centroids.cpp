@@ -238,6 +238,13 @@ std::int64_t Centroids::revive_dead(const HostCentroids& host, const ClusterTota
   return static_cast<std::int64_t>(next);
 }
 
+bool Centroids::pending_is_finite() const {
+  for (std::int64_t head = 0; !pending_.empty() && head < heads_; ++head) {
+    if (!std::isfinite(pending_.pooled(head).squared_distance)) return false;
+  }
+  return true;
+}
+
 RoutingStatistics Centroids::update() {
   const at::NoGradGuard no_gradient;
   const StepTotals totals = pending_;
@@ -245,10 +252,8 @@ RoutingStatistics Centroids::update() {
     pending_ = {};
     return {};
   }
-  for (std::int64_t head = 0; head < heads_; ++head) {
-    require<InputError>(std::isfinite(totals.pooled(head).squared_distance), "centroids: head ", head,
-                        " saw tokens that are not finite; set_pending({}) forgets them");
-  }
+  require<InputError>(pending_is_finite(),
+                      "centroids: a head saw tokens that are not finite; set_pending({}) forgets them");
   const bool first = updates() == 0;
   const HostCentroids state = host();
   RoutingStatistics statistics = statistics_of(totals, pattern_, dim_);

@@ -77,6 +77,8 @@ class Centroids : public torch::nn::Module {
   const StepTotals& pending() const { return pending_; }
   void set_pending(StepTotals totals) { pending_ = std::move(totals); }
 
+  // Were all tokens collected since the last update finite?
+  bool pending_is_finite() const;
   // Applies and clears the collected totals. Nothing happens where no token was seen. Throws an InputError, with the
   // state as it was, if a token was not finite.
   RoutingStatistics update();

@@ -187,6 +187,13 @@ std::vector<RoutingStatistics> MultiHeadAttentionImpl::update_centroids() {
   return statistics;
 }
 
+bool MultiHeadAttentionImpl::collected_is_finite() {
+  return std::all_of(groups_.begin(), groups_.end(), [](const Group& group) {
+    const Centroids* centroids = group.pattern->centroids();
+    return centroids == nullptr || centroids->pending_is_finite();
+  });
+}
+
 void MultiHeadAttentionImpl::forget_collected() {
   for (const Group& group : groups_) {
     if (Centroids* centroids = group.pattern->centroids()) centroids->set_pending({});

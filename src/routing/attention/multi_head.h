@@ -53,6 +53,8 @@ class MultiHeadAttentionImpl : public torch::nn::Module {
   std::vector<RoutingStatistics> update_centroids();
   // The same statistics of forwards in evaluation since the last call; changes nothing else.
   std::vector<RoutingStatistics> take_evaluation_statistics();
+  // May update_centroids() be called, or were there tokens that are not finite?
+  bool collected_is_finite();
   // Forgets what training forwards collected since the last update, for a step that is given up.
   void forget_collected();
   // The centroids of head group `index`; null where it is not routed.

@@ -99,7 +99,8 @@ at::Tensor commitment(const at::Tensor& vectors, const at::Tensor& choice, const
   const at::Tensor chosen = centroids.to(vectors.options()).flatten(0, 1).index_select(0, (index + first).flatten());
   const at::Tensor squares = (vectors - chosen.view(vectors.sizes())).square().sum(3);
   const at::Tensor count = real.sum().clamp_min(1) * vectors.size(3);
-  return at::where(real, squares, at::zeros_like(squares)).sum() / count;
+  // Sequence by sequence first: one sum over everything would be cut by the number of threads.
+  return at::where(real, squares, at::zeros_like(squares)).sum(2).sum() / count;
 }
 
 }  // namespace

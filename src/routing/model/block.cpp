@@ -8,11 +8,17 @@
 namespace routing {
 namespace {
 
-// A block and what its second run needs; lives in the autograd graph.
-struct SavedRun : torch::CustomClassHolder {
-  SavedRun(BlockImpl* saved_block, AttentionState saved_state, ForwardContext saved_context)
-      : block(saved_block), state(std::move(saved_state)), context(std::move(saved_context)) {}
+// One run of a block.
+struct Run {
   BlockImpl* block;  // the model outlives the graphs made with it
+  AttentionState* state;
+  ForwardContext context;
+};
+
+// What its second run needs; lives in the autograd graph.
+struct SavedRun : torch::CustomClassHolder {
+  explicit SavedRun(const Run& run) : block(run.block), state(*run.state), context(run.context) {}
+  BlockImpl* block;
   AttentionState state;
   ForwardContext context;
 };
@@ -20,12 +26,10 @@ struct SavedRun : torch::CustomClassHolder {
 class Recomputed : public torch::autograd::Function<Recomputed> {
  public:
   static torch::autograd::variable_list forward(torch::autograd::AutogradContext* context, const at::Tensor& input,
-                                                const at::Tensor& /*anchor*/, BlockImpl* block, AttentionState* state,
-                                                const ForwardContext* forward_context) {
-    const BlockResult result = block->forward(input, *state, *forward_context);
+                                                const at::Tensor& /*anchor*/, const Run& run) {
+    const BlockResult result = run.block->forward(input, *run.state, run.context);
     context->save_for_backward({input});
-    context->saved_data["run"] =
-        c10::IValue::make_capsule(c10::make_intrusive<SavedRun>(block, *state, *forward_context));
+    context->saved_data["run"] = c10::IValue::make_capsule(c10::make_intrusive<SavedRun>(run));
     context->saved_data["has_loss"] = result.auxiliary_loss.defined();
     return {result.output,
             result.auxiliary_loss.defined() ? result.auxiliary_loss : at::zeros({}, result.output.options())};
@@ -49,7 +53,9 @@ class Recomputed : public torch::autograd::Function<Recomputed> {
     }
     // Adds to the gradients of the block's own parameters on the way.
     torch::autograd::backward(outputs, output_gradients);
-    return {input.grad(), at::Tensor(), at::Tensor(), at::Tensor(), at::Tensor()};
+    // It would keep the second graph until the first one goes.
+    run.state.auxiliary_loss = at::Tensor();
+    return {input.grad(), at::Tensor(), at::Tensor()};
   }
 };
 
@@ -94,7 +100,7 @@ BlockResult BlockImpl::forward_recomputed(const at::Tensor& input, AttentionStat
   if (!at::GradMode::is_enabled()) return forward(input, state, context);
   // The graph needs one input with a gradient to hang on; the first layer's input may have none.
   const at::Tensor anchor = at::zeros({}, input.options()).requires_grad_(true);
-  const auto results = Recomputed::apply(input, anchor, this, &state, &context);
+  const auto results = Recomputed::apply(input, anchor, Run{this, &state, context});
   const bool has_loss = state.auxiliary_loss.defined();
   state.auxiliary_loss = has_loss ? results[1] : at::Tensor();
   return {results[0], state.auxiliary_loss};

@@ -134,6 +134,13 @@ std::vector<LayerStatistics> TransformerImpl::take_evaluation_statistics() {
   return all;
 }
 
+std::int64_t TransformerImpl::layer_with_nonfinite_tokens() {
+  for (std::size_t layer = 0; layer < blocks_.size(); ++layer) {
+    if (!blocks_[layer]->attention()->collected_is_finite()) return static_cast<std::int64_t>(layer);
+  }
+  return -1;
+}
+
 void TransformerImpl::forget_collected() {
   for (Block& block : blocks_) block->attention()->forget_collected();
 }

@@ -45,6 +45,8 @@ class TransformerImpl : public torch::nn::Module {
   // Once after each optimiser step; see MultiHeadAttention.
   std::vector<LayerStatistics> update_centroids();
   std::vector<LayerStatistics> take_evaluation_statistics();
+  // The first layer whose routed heads saw tokens that are not finite since the last update; -1 if none did.
+  std::int64_t layer_with_nonfinite_tokens();
   // Forgets what training forwards collected for the centroids, for a step that is given up.
   void forget_collected();
 

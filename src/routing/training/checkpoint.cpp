@@ -32,6 +32,7 @@ Json to_json(const TrainerState& state) {
           {"seconds", state.seconds},
           {"loss_sum", state.loss_sum},
           {"loss_steps", state.loss_steps},
+          {"last_eval_step", state.last_eval_step},
           {"last_eval_nats", number_or_null(state.last_eval_nats)},
           {"best_eval_nats", number_or_null(state.best_eval_nats)},
           {"best_step", state.best_step},
@@ -47,6 +48,7 @@ TrainerState from_json(const Json& json) {
   json.at("seconds").get_to(state.seconds);
   json.at("loss_sum").get_to(state.loss_sum);
   json.at("loss_steps").get_to(state.loss_steps);
+  json.at("last_eval_step").get_to(state.last_eval_step);
   read_number(json, "last_eval_nats", state.last_eval_nats);
   read_number(json, "best_eval_nats", state.best_eval_nats);
   json.at("best_step").get_to(state.best_step);
@@ -70,16 +72,20 @@ void write_checkpoint(const RunDirectory& run, Learner& learner, const TrainerSt
   const CheckpointPlace place = run.checkpoint(state.step);
   const CheckpointPlace partial{state.step, place.folder.string() + ".partial"};
   std::error_code error;
+  if (fs::exists(place.folder / "DONE", error)) {
+    write_file_at_once(place.trainer(), to_json(state).dump(2) + "\n");
+    return;
+  }
   make_folder(partial.folder);
   try {
     save_model(partial.model(), learner.model(), state.version);
     write_safetensors(partial.state(), {.tensors = learner.optimizer_state(), .metadata = {{"format", "pt"}}});
     write_file_at_once(partial.trainer(), to_json(state).dump(2) + "\n");
-    // The same step may have been saved before (a run that was stopped where a checkpoint was due).
-    fs::remove(place.folder / "DONE", error);
+    // Without a DONE this is what a kill left behind.
     fs::remove_all(place.folder, error);
     fs::rename(partial.folder, place.folder, error);
-    require<FileError>(!error, place.folder.string(), ": the checkpoint cannot be put in place: ", error.message());
+    require<FileError>(!error, place.folder.string(), ": the checkpoint cannot be put in place: ", error.message(),
+                       "; see that the folder can be written");
     sync_folder(run.checkpoints_folder());
     write_file_at_once(place.folder / "DONE", std::string());
   } catch (...) {
@@ -98,7 +104,8 @@ TrainerState read_trainer_state(const CheckpointPlace& place) {
   }
 }
 
-TrainerState restore_checkpoint(const CheckpointPlace& place, Learner& learner) {
+TrainerState restore_checkpoint(const CheckpointPlace& place, const ExperimentConfig& config, Learner& learner) {
+  require_same_run(load_model_config(place.model()), config, place.folder.string());
   const TrainerState state = read_trainer_state(place);
   require<FileError>(state.step == place.step, place.trainer().string(), ": says step ", state.step,
                      ", but its folder is that of step ", place.step, "; take another checkpoint of the run");

@@ -19,6 +19,7 @@ struct TrainerState {
   // The mean loss since the last line of the log.
   double loss_sum = 0.0;
   std::int64_t loss_steps = 0;
+  std::int64_t last_eval_step = -1;
   double last_eval_nats = std::numeric_limits<double>::quiet_NaN();
   double best_eval_nats = std::numeric_limits<double>::infinity();
   std::int64_t best_step = -1;
@@ -29,11 +30,13 @@ struct TrainerState {
 };
 
 // Written to a temporary sibling, synced, renamed, DONE last. Throws a FileError with path and reason; what was there
-// before stays.
+// before stays. A step is saved once: weights and optimiser cannot have changed since, so a second time only
+// trainer.json is written.
 void write_checkpoint(const RunDirectory& run, Learner& learner, const TrainerState& state);
 
 TrainerState read_trainer_state(const CheckpointPlace& place);
 // Loads weights, buffers and optimiser; a FileError names what does not fit.
-TrainerState restore_checkpoint(const CheckpointPlace& place, Learner& learner);
+// Throws a ConfigError if the checkpoint was made with another configuration (see require_same_run).
+TrainerState restore_checkpoint(const CheckpointPlace& place, const ExperimentConfig& config, Learner& learner);
 
 }  // namespace routing

@@ -10,6 +10,12 @@
 #include <utility>
 
 namespace routing {
+namespace {
+
+constexpr const char* kRemedy =
+    ". Go on from a checkpoint with --resume auto and a lower train.learning_rate or train.clip";
+
+}  // namespace
 
 MatmulPrecision matmul_precision(Precision precision) {
   if (precision == Precision::fp32) return MatmulPrecision::fp32;
@@ -41,8 +47,7 @@ void Learner::backward(const TrainingBatch& batch, StepResult& result) {
   for (std::int64_t i = 0; i < nats.numel(); ++i) sum.add(static_cast<double>(nats.data_ptr<float>()[i]));
   const double mean = sum.mean();
   require<NotFiniteError>(std::isfinite(mean), "step ", steps_done_ + 1, ": the loss of batch ", batch.index, " is ",
-                          mean, "; the weights are those of step ", steps_done_,
-                          ". Lower train.learning_rate, set train.clip, or try --precision fp32");
+                          mean, "; the weights are those of step ", steps_done_, kRemedy);
   at::Tensor objective = loss.nats.sum() / (static_cast<double>(nats.numel()) * accumulation);
   if (loss.auxiliary.defined()) {
     objective = objective + loss.auxiliary / accumulation;
@@ -67,8 +72,11 @@ StepResult Learner::step(std::span<const TrainingBatch> batches) {
     result.gradient_norm = gradient_norm(parameters_);
     require<NotFiniteError>(std::isfinite(result.gradient_norm), "step ", steps_done_ + 1,
                             ": the gradient norm over batches ", batches.front().index, " to ", batches.back().index,
-                            " is ", result.gradient_norm, "; the weights are those of step ", steps_done_,
-                            ". Lower train.learning_rate, set train.clip, or try --precision fp32");
+                            " is ", result.gradient_norm, "; the weights are those of step ", steps_done_, kRemedy);
+    const std::int64_t layer = model_->layer_with_nonfinite_tokens();
+    require<NotFiniteError>(layer < 0, "step ", steps_done_ + 1, ": routed heads of layer ", layer,
+                            " saw tokens that are not finite in batches ", batches.front().index, " to ",
+                            batches.back().index, kRemedy);
   } catch (...) {
     forwards_ = forwards_before;
     model_->forget_collected();
@@ -84,8 +92,14 @@ StepResult Learner::step(std::span<const TrainingBatch> batches) {
 void Learner::restore(const std::map<std::string, at::Tensor>& model_tensors,
                       const std::map<std::string, at::Tensor>& optimizer_tensors, std::int64_t steps_done,
                       const std::string& origin) {
+  try {
+    optimizer_->load_state(optimizer_tensors);
+  } catch (const InputError& error) {
+    throw FileError(origin + ": " + error.what() + "; the checkpoint belongs to another configuration");
+  }
+  require<FileError>(optimizer_->steps() == steps_done, origin, ": the optimiser has made ", optimizer_->steps(),
+                     " steps, but trainer.json says ", steps_done, "; the files are of different checkpoints");
   load_tensors(*model_, model_tensors, origin);
-  optimizer_->load_state(optimizer_tensors);
   steps_done_ = steps_done;
   forwards_ = static_cast<std::uint64_t>(steps_done * config_.train.accumulation);
 }

@@ -116,6 +116,10 @@ void RunDirectory::remove_leftovers() const {
   for (const auto& entry : fs::directory_iterator(checkpoints_folder(), error)) {
     if (!fs::exists(entry.path() / "DONE", error)) leftovers.push_back(entry.path());
   }
+  for (const auto& entry : fs::directory_iterator(folder_, error)) {
+    const std::string name = entry.path().filename().string();
+    if (name.find(".part-") != std::string::npos) leftovers.push_back(entry.path());
+  }
   for (const fs::path& path : leftovers) fs::remove_all(path, error);
 }
 
@@ -137,6 +141,8 @@ void require_same_run(const ExperimentConfig& run, const ExperimentConfig& asked
                                                 "source",
                                                 "train.steps",
                                                 "train.minutes",
+                                                "train.learning_rate",
+                                                "train.clip",
                                                 "train.log_every",
                                                 "train.eval_every",
                                                 "train.eval_tokens",

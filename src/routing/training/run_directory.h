@@ -59,7 +59,8 @@ class RunDirectory {
 };
 
 // Throws a ConfigError that lists the keys in which a run may not go on with another configuration: all but how long it
-// runs, how often it logs, evaluates and saves, and where its data lie.
+// runs, how often it logs, evaluates and saves, where its data lie, and what helps a run that diverged
+// (train.learning_rate, train.clip).
 void require_same_run(const ExperimentConfig& run, const ExperimentConfig& asked, const std::string& folder);
 
 }  // namespace routing

@@ -3,12 +3,15 @@
 #include "routing/core/error.h"
 #include "routing/core/hash.h"
 #include "routing/evaluation/likelihood.h"
+#include "routing/model/weights.h"
 #include "routing/training/routing_summary.h"
 
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <iomanip>
+#include <limits>
 #include <sstream>
 #include <utility>
 #include <vector>
@@ -18,6 +21,9 @@ namespace {
 
 ExperimentConfig checked(ExperimentConfig config) {
   validate(config);
+  // What the processor decides here is part of the run from now on: another one must not change it.
+  config.train.precision =
+      matmul_precision(config.train.precision) == MatmulPrecision::bf16 ? Precision::bf16 : Precision::fp32;
   require<ConfigError>(!config.data.path.empty(), "data.path is empty; name a file with --data PATH");
   return config;
 }
@@ -61,7 +67,7 @@ Trainer::Trainer(Setup setup)
                        ", but under data.split ", config_.data.split, " that part of ", config_.data.path, " (",
                        corpus_.size(), " bytes) has 0 bytes; choose another eval.split or data.split");
   require<ConfigError>(config_.model.vocab_size >= 256, "model.vocab_size is ", config_.model.vocab_size,
-                       ", but bytes need 256");
+                       ", but bytes need 256; set model.vocab_size=256");
   state_.version = std::move(setup.version);
   state_.data_bytes = split_.train.size();
   state_.data_hash = hash_text(part(split_.train));
@@ -72,22 +78,32 @@ std::span<const std::uint8_t> Trainer::part(const SplitBounds& bounds) const {
   return part_of(corpus_, bounds);
 }
 
+void Trainer::go_on_from(const CheckpointPlace& place) {
+  const TrainerState saved = restore_checkpoint(place, config_, learner_);
+  require<ConfigError>(saved.data_bytes == state_.data_bytes && saved.data_hash == state_.data_hash, config_.data.path,
+                       ": its training part has ", state_.data_bytes, " bytes with hash ", state_.data_hash,
+                       ", but the run in ", run_.folder().string(), " was trained on ", saved.data_bytes,
+                       " bytes with hash ", saved.data_hash, "; give the same data");
+  const std::string version = state_.version;
+  state_ = saved;
+  state_.version = version;
+  saved_step_ = place.step;
+  const ExperimentConfig before = load_model_config(place.model());
+  // Losses over other text cannot be compared.
+  if (before.eval.split != config_.eval.split || before.train.eval_tokens != config_.train.eval_tokens) {
+    state_.best_eval_nats = std::numeric_limits<double>::infinity();
+    state_.best_step = -1;
+  }
+}
+
 void Trainer::open_run() {
-  if (!resume_ || !run_.exists()) {
-    run_.create(config_);
-  } else {
+  const bool exists = run_.exists();
+  if (!resume_ || !exists) run_.create(config_);
+  lock_ = std::make_unique<RunLock>(run_.folder());
+  if (resume_ && exists) {
     require_same_run(run_.read_config(), config_, run_.folder().string());
     run_.remove_leftovers();
-    if (const auto newest = run_.newest_checkpoint()) {
-      const TrainerState saved = restore_checkpoint(*newest, learner_);
-      require<ConfigError>(saved.data_bytes == state_.data_bytes && saved.data_hash == state_.data_hash,
-                           config_.data.path, ": its training part has ", state_.data_bytes, " bytes with hash ",
-                           state_.data_hash, ", but the run in ", run_.folder().string(), " was trained on ",
-                           saved.data_bytes, " bytes with hash ", saved.data_hash, "; give the same data");
-      const std::string version = state_.version;
-      state_ = saved;
-      state_.version = version;
-    }
+    if (const auto newest = run_.newest_checkpoint()) go_on_from(*newest);
     run_.replace_config(config_);
   }
   metrics_ = std::make_unique<MetricsLog>(run_.metrics_file());
@@ -106,7 +122,7 @@ double Trainer::seconds_of_this_part() const {
 }
 
 double Trainer::tokens_per_second() const {
-  return static_cast<double>(state_.tokens - tokens_before_) / std::max(seconds_of_this_part(), 1e-9);
+  return static_cast<double>(state_.tokens - tokens_before_) / std::max(stepping_seconds_, 1e-9);
 }
 
 StepResult Trainer::take_step() {
@@ -122,7 +138,9 @@ StepResult Trainer::take_step() {
     std::copy(bytes.begin(), bytes.end(), batch.tokens.data_ptr<std::int64_t>());
     batches.push_back(std::move(batch));
   }
+  const double begin = seconds_of_this_part();
   const StepResult result = learner_.step(batches);
+  stepping_seconds_ += seconds_of_this_part() - begin;
   ++state_.step;
   state_.tokens += result.tokens;
   state_.loss_sum += result.loss_nats;
@@ -171,6 +189,10 @@ void Trainer::evaluate() {
                                                  .batch_size = config_.eval.batch_size,
                                                  .limit_bytes = limit,
                                                  .precision = learner_.precision()});
+  require<NotFiniteError>(std::isfinite(likelihood.nats), "step ", state_.step, ": the loss on ", config_.eval.split,
+                          " is ", likelihood.nats, "; go on from the checkpoint before with --resume auto and a lower ",
+                          "train.learning_rate or train.clip");
+  state_.last_eval_step = state_.step;
   state_.last_eval_nats = likelihood.nats_per_byte();
   const bool best = state_.last_eval_nats < state_.best_eval_nats;
   if (best) {
@@ -194,55 +216,76 @@ void Trainer::evaluate() {
   line["validity"] = validity_;
   metrics_->append(line);
   events_->flush();
-  if (observer_.evaluation) observer_.evaluation({state_.step, state_.last_eval_nats, likelihood.bytes, best});
+  if (observer_.evaluation) {
+    observer_.evaluation({.step = state_.step,
+                          .split = config_.eval.split,
+                          .nats_per_byte = state_.last_eval_nats,
+                          .bytes = likelihood.bytes,
+                          .best = best,
+                          .validity = validity_});
+  }
 }
 
+// The checkpoint before is removed only after the next good step: should this one's weights lead nowhere, there is
+// still one that did not.
 void Trainer::save() {
+  for (const auto& [name, value] : named_tensors(learner_.model())) {
+    require<NotFiniteError>(!value.is_floating_point() || at::isfinite(value).all().item<bool>(), "step ", state_.step,
+                            ": ", name, " is not finite and was not saved; go on from the checkpoint before with ",
+                            "--resume auto and a lower train.learning_rate or train.clip");
+  }
   metrics_->sync();
   write_checkpoint(run_, learner_, state_);
-  run_.remove_old_checkpoints(config_.train.keep_checkpoints, state_.best_step);
+  saved_step_ = state_.step;
+  old_checkpoints_wait_ = true;
   if (observer_.checkpoint) observer_.checkpoint(run_.checkpoint(state_.step));
+}
+
+void Trainer::remove_old_checkpoints() {
+  if (old_checkpoints_wait_) run_.remove_old_checkpoints(config_.train.keep_checkpoints, state_.best_step);
+  old_checkpoints_wait_ = false;
+}
+
+void Trainer::report_step(const StepResult& result) const {
+  if (!observer_.step) return;
+  const TrainConfig& train = config_.train;
+  const auto tokens_left = static_cast<double>((train.steps - state_.step) * result.tokens);
+  double left = tokens_left / tokens_per_second();
+  if (train.minutes > 0.0) left = std::min(left, std::max(0.0, train.minutes * 60.0 - state_.seconds));
+  observer_.step({.step = state_.step,
+                  .steps = train.steps,
+                  .loss_nats = result.loss_nats,
+                  .tokens_per_second = tokens_per_second(),
+                  .seconds = state_.seconds,
+                  .seconds_left = left});
 }
 
 TrainingResult Trainer::run() {
   part_begin_ = std::chrono::steady_clock::now();
   const TrainConfig& train = config_.train;
   TrainingResult result;
-  std::int64_t saved_step = resume_ ? state_.step : -1;
   const auto wants_stop = [&] { return observer_.stop_requested && observer_.stop_requested(); };
   const auto time_is_up = [&] {
     return train.minutes > 0.0 && seconds_before_ + seconds_of_this_part() >= train.minutes * 60.0;
   };
   while (state_.step < train.steps && !wants_stop() && !time_is_up()) {
     const StepResult step = take_step();
+    remove_old_checkpoints();
     result.last_loss_nats = step.loss_nats;
-    if (observer_.step) {
-      const double part_seconds = seconds_of_this_part();
-      const double per_step = part_seconds *
-                              static_cast<double>(train.batch_size * train.sequence_length * train.accumulation) /
-                              static_cast<double>(std::max<std::int64_t>(state_.tokens - tokens_before_, 1));
-      double left = per_step * static_cast<double>(train.steps - state_.step);
-      if (train.minutes > 0.0) left = std::min(left, std::max(0.0, train.minutes * 60.0 - state_.seconds));
-      observer_.step({.step = state_.step,
-                      .steps = train.steps,
-                      .loss_nats = step.loss_nats,
-                      .tokens_per_second = tokens_per_second(),
-                      .seconds = state_.seconds,
-                      .seconds_left = left});
-    }
+    report_step(step);
     if (due(train.log_every)) log_step(step);
     if (due(train.eval_every)) evaluate();
-    if (due(train.checkpoint_every) || state_.best_step == state_.step) {
-      save();
-      saved_step = state_.step;
-    }
+    if (due(train.checkpoint_every) || state_.best_step == state_.step) save();
   }
   if (state_.step < train.steps) {
     result.end = wants_stop() ? TrainingEnd::interrupted : TrainingEnd::out_of_time;
     // Out of time is an end like any other; interrupted is a pause, after which nothing may differ.
-    if (result.end == TrainingEnd::out_of_time && state_.best_step != state_.step) evaluate();
-    if (saved_step != state_.step || result.end == TrainingEnd::out_of_time) save();
+    const bool evaluated = state_.last_eval_step == state_.step;
+    if (result.end == TrainingEnd::out_of_time && !evaluated) evaluate();
+    if (saved_step_ != state_.step || (result.end == TrainingEnd::out_of_time && !evaluated)) save();
   }
+  // Evaluated and found finite, or stopped on purpose.
+  remove_old_checkpoints();
   result.state = state_;
   result.tokens_per_second = tokens_per_second();
   return result;

@@ -12,6 +12,7 @@
 #include "routing/training/learner.h"
 #include "routing/training/metrics_log.h"
 #include "routing/training/run_directory.h"
+#include "routing/training/run_lock.h"
 
 #include <chrono>
 #include <cstdint>
@@ -24,17 +25,19 @@ namespace routing {
 struct StepReport {
   std::int64_t step = 0;
   std::int64_t steps = 0;
-  double loss_nats = 0.0;  // of this step
-  double tokens_per_second = 0.0;
-  double seconds = 0.0;       // of training so far, earlier parts of the run included
-  double seconds_left = 0.0;  // by the rate of this part
+  double loss_nats = 0.0;          // of this step
+  double tokens_per_second = 0.0;  // of the steps alone, without evaluation and saving
+  double seconds = 0.0;            // of training so far, earlier parts of the run included
+  double seconds_left = 0.0;       // by the rate of this part
 };
 
 struct EvaluationReport {
   std::int64_t step = 0;
+  std::string split = {};
   double nats_per_byte = 0.0;
   std::int64_t bytes = 0;
   bool best = false;
+  std::string validity = {};
 };
 
 // Called from the loop; all may be empty.
@@ -74,11 +77,14 @@ class Trainer {
 
  private:
   void open_run();
+  void go_on_from(const CheckpointPlace& place);
   StepResult take_step();
   void add_event(const std::string& tag, double value);
   void log_step(const StepResult& result);
   void evaluate();
   void save();
+  void remove_old_checkpoints();
+  void report_step(const StepResult& result) const;
   bool due(std::int64_t every) const;
   std::span<const std::uint8_t> part(const SplitBounds& bounds) const;
   double seconds_of_this_part() const;
@@ -96,8 +102,12 @@ class Trainer {
   std::string validity_;
   std::unique_ptr<MetricsLog> metrics_;
   std::unique_ptr<EventFile> events_;
+  std::unique_ptr<RunLock> lock_;
+  std::int64_t saved_step_ = -1;
+  bool old_checkpoints_wait_ = false;  // for the next good step, see save()
   std::chrono::steady_clock::time_point part_begin_;
-  double seconds_before_ = 0.0;  // of earlier parts
+  double seconds_before_ = 0.0;    // of earlier parts
+  double stepping_seconds_ = 0.0;  // of this part, in steps alone
   std::int64_t tokens_before_ = 0;
 };
 

@@ -1,0 +1,21 @@
+// One process at a time may train into a folder.
+#pragma once
+
+#include <filesystem>
+
+namespace routing {
+
+// Holds <folder>/lock as long as it lives; the system lets go of it when a process dies, however it dies. Throws a
+// FileError if another process has it or the file cannot be made. Does nothing on file systems without locks.
+class RunLock {
+ public:
+  explicit RunLock(const std::filesystem::path& folder);
+  ~RunLock();
+  RunLock(const RunLock&) = delete;
+  RunLock& operator=(const RunLock&) = delete;
+
+ private:
+  int file_ = -1;
+};
+
+}  // namespace routing
