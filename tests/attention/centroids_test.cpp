@@ -402,7 +402,9 @@ TEST(Centroids, TokensThatAreNotFiniteAreRefusedAndChangeNothing) {
   q[0][0][7].fill_(std::nan(""));
   EXPECT_THROW(train_step(*pattern, q), InputError);
   EXPECT_TRUE(pattern->centroids()->centroids().equal(before));
+  EXPECT_FALSE(pattern->centroids()->pending_is_finite());
   pattern->centroids()->set_pending({});
+  EXPECT_TRUE(pattern->centroids()->pending_is_finite());
   train_step(*pattern, normed(random_tensor({1, 1, 20, kDim}, 1, at::kFloat)));
   EXPECT_EQ(pattern->centroids()->updates(), 1);
 }

@@ -220,6 +220,46 @@ TEST(MultiHeadAttention, PrecisionOfTheProjectionsIsThatOfTheState) {
   EXPECT_LT((rounded - output).norm().item<double>(), 4.0 * 0x1.0p-8 * output.norm().item<double>());
 }
 
+// ALiBi by its formula: the logits of head h lose 2^(-8 (h+1) / heads) for every token between query and key.
+TEST(MultiHeadAttention, RecencyLowersTheLogitsOfDistantKeys) {
+  AttentionConfig config;
+  config.width = 12;
+  config.head_groups = {{.pattern = FullPattern{},
+                         .heads = 3,
+                         .relative = RelativePosition::true_offset,
+                         .max_relative = 2,
+                         .recency = true}};
+  MultiHeadAttention layer(config, LayerPlace{}, at::TensorOptions(at::kDouble));
+  const at::Tensor x = random_tensor({2, 9, 12}, 1);
+  AttentionState state;
+  const at::Tensor output = layer->forward(x, state);
+  const auto project = [&](const char* name) {
+    return at::matmul(x, parameter(layer, name).t()).view({2, 9, 3, 4}).transpose(1, 2);
+  };
+  const at::Tensor q = project("query_weight");
+  const at::Tensor offset = at::arange(9).unsqueeze(0) - at::arange(9).unsqueeze(1);  // key minus query
+  const at::Tensor rows = offset.clamp(-2, 2) + 2;
+  const at::Tensor relative_key =
+      parameter(layer, "group0_relative_key").index_select(0, rows.flatten()).view({9, 9, 4});
+  const at::Tensor relative_value =
+      parameter(layer, "group0_relative_value").index_select(0, rows.flatten()).view({9, 9, 4});
+  at::Tensor logits =
+      at::matmul(q, project("key_weight").transpose(2, 3)) + at::einsum("bhid,ijd->bhij", {q, relative_key});
+  logits = logits / 2.0;
+  for (std::int64_t head = 0; head < 3; ++head) {
+    logits.select(1, head).add_(offset.to(at::kDouble) * std::exp2(-8.0 * static_cast<double>(head + 1) / 3.0));
+  }
+  const at::Tensor weights = at::softmax(logits.masked_fill(offset > 0, -INFINITY), -1);
+  const at::Tensor mixed =
+      at::matmul(weights, project("value_weight")) + at::einsum("bhij,ijd->bhid", {weights, relative_value});
+  const at::Tensor expected = at::matmul(mixed.transpose(1, 2).flatten(2), parameter(layer, "output_weight").t());
+  EXPECT_TRUE(at::allclose(output, expected, 1e-10, 1e-12));
+  config.head_groups[0].recency = false;
+  AttentionState plain;
+  EXPECT_FALSE(at::allclose(MultiHeadAttention(config, LayerPlace{}, at::TensorOptions(at::kDouble))->forward(x, plain),
+                            expected, 1e-3, 1e-3));
+}
+
 TEST(MultiHeadAttention, CanBeBuiltOnTheMetaDevice) {
   MultiHeadAttention layer(mixed_config(), LayerPlace{}, at::TensorOptions(at::kMeta));
   EXPECT_EQ(parameter(layer, "query_weight").numel(), 24 * 24);

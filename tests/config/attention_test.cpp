@@ -123,6 +123,14 @@ TEST(LayerRules, TheLastRuleThatHoldsALayerWins) {
   EXPECT_EQ(head_groups_of_layer(rules, 21, 22), (std::vector{fewer_local, content}));
 }
 
+TEST(AttentionConfig, RecencyNeedsAPast) {
+  for (const AttentionKind kind : {AttentionKind::bidirectional_self, AttentionKind::cross}) {
+    EXPECT_NE(refusal_after([](AttentionConfig&, HeadGroupConfig& g) { g.recency = true; }, kind).find("recency is on"),
+              std::string::npos);
+  }
+  EXPECT_EQ(refusal_after([](AttentionConfig&, HeadGroupConfig& g) { g.recency = true; }), "accepted");
+}
+
 TEST(LayerRules, GapsAndRangesOutsideTheStackAreRefused) {
   const HeadGroupConfig local{.pattern = LocalPattern{}, .heads = 8};
   EXPECT_THROW(head_groups_of_layer({{bottom_layers(2), {local}}}, 2, 4), ConfigError);

@@ -59,7 +59,7 @@ TEST(ExperimentKeys, EveryMemberOfEveryStructureHasOne) {
   EXPECT_EQ(number_of_members<TrainConfig>(), keys_beginning_with("train"));
   EXPECT_EQ(number_of_members<EvalConfig>(), keys_beginning_with("eval"));
   const std::size_t of_group = number_of_members<HeadGroupConfig>() - 2;  // its pattern, and heads, which have no key
-  EXPECT_EQ(of_group, 7U);
+  EXPECT_EQ(of_group, 8U);
   EXPECT_EQ(keys_beginning_with("full"), of_group);
   EXPECT_EQ(keys_beginning_with("local"), of_group + number_of_members<LocalPattern>() - 1) << "no lookahead";
   EXPECT_EQ(keys_beginning_with("strided"), of_group + number_of_members<StridedPattern>());

@@ -89,7 +89,9 @@ TEST(Presets, TinyEnwik8IsAsDescribed) {
   EXPECT_EQ(config.train.optimizer, OptimizerKind::adam);
   EXPECT_EQ(config.train.beta1, 0.9);
   EXPECT_EQ(config.train.beta2, 0.98);
-  EXPECT_EQ(config.train.learning_rate, 1e-3);
+  EXPECT_EQ(config.train.learning_rate, 2e-3);
+  EXPECT_EQ(config.model.initial_scale, 1.0);
+  EXPECT_TRUE(config.patterns.local.recency);
   EXPECT_EQ(config.train.schedule, ScheduleKind::cosine);
   EXPECT_EQ(config.train.warmup_steps, 100);
   EXPECT_EQ(config.train.clip, 1.0);
@@ -115,11 +117,10 @@ TEST(Presets, TheLocalTwinDiffersInItsHeadsOnly) {
   EXPECT_EQ(layer.head_groups[0].heads, 8);
 }
 
-TEST(Presets, QuickstartIsTinyEnwik8ForThreeMinutesOnAnyFile) {
+TEST(Presets, QuickstartIsTinyEnwik8InSmallerStepsOnAnyFile) {
   EXPECT_EQ(differences(preset_of("tiny-enwik8"), preset_of("quickstart")),
-            (std::set<std::string>{"name", "train.minutes", "data.split", "train.eval_every", "eval.split"}));
-  EXPECT_EQ(preset_of("quickstart").train.minutes, 3.0);
-  EXPECT_EQ(preset_of("quickstart").data.split, "rest/0/2000000");
+            (std::set<std::string>{"name", "train.batch_size", "data.split"}));
+  EXPECT_EQ(preset_of("quickstart").data.split, "rest/200000/2000000");
 }
 
 }  // namespace

@@ -111,6 +111,33 @@ TEST_P(EveryContent, LearnsFourCropsByHeart) {
 INSTANTIATE_TEST_SUITE_P(Contents, EveryContent, testing::ValuesIn(content_cases()),
                          [](const auto& content) { return content.param.name; });
 
+// Large enough for torch to spread its own sums over threads, were there any.
+TEST(Learner, EveryReportedNumberIsTheSameForAnyNumberOfThreads) {
+  ExperimentConfig config = small_experiment();
+  config.train.batch_size = 16;
+  config.train.sequence_length = 2304;
+  const int before = num_threads();
+  std::vector<StepResult> results;
+  for (const int threads : {1, 2}) {
+    set_all_threads(threads);
+    Learner learner(config);
+    results.push_back(learner.step(batch_of(config, 0)));
+  }
+  set_all_threads(before);
+  EXPECT_GT(results[0].auxiliary_loss, 0.0);
+  EXPECT_EQ(results[0].auxiliary_loss, results[1].auxiliary_loss);
+  EXPECT_EQ(results[0].loss_nats, results[1].loss_nats);
+  EXPECT_EQ(results[0].gradient_norm, results[1].gradient_norm);
+  ASSERT_EQ(results[0].routing.size(), results[1].routing.size());
+  for (std::size_t i = 0; i < results[0].routing.size(); ++i) {
+    const RoutingStatistics& one = results[0].routing[i].statistics;
+    const RoutingStatistics& two = results[1].routing[i].statistics;
+    EXPECT_EQ(one.commitment_loss, two.commitment_loss);
+    EXPECT_EQ(one.occupancy_entropy, two.occupancy_entropy);
+    EXPECT_EQ(one.tau_drift, two.tau_drift);
+  }
+}
+
 TEST(Learner, RestoredStateContinuesWithTheSameBits) {
   ExperimentConfig config = small_experiment();
   config.model.residual_dropout = 0.1;

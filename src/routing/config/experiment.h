@@ -31,7 +31,7 @@ struct ModelConfig {
   std::int64_t head_dim = 0;  // 0 means width / heads
   NormPlacement norm = NormPlacement::pre;
   FeedforwardKind feedforward = FeedforwardKind::relu;
-  double initial_scale = 0.2;         // variance of starting weights times the mean of their fan-in and fan-out
+  double initial_scale = 0.2;           // variance of starting weights times the mean of their fan-in and fan-out
   bool tied_output = false;             // the output layer's weights are the embedding table
   bool embedding_projection = false;    // the authors' dense layer after the embedding, even at equal widths
   double embedding_dropout = 0.0;       // of token embeddings
@@ -102,7 +102,7 @@ struct TrainConfig {
   double clip = 1.0;                    // largest gradient norm; 0 means no clipping
   std::int64_t log_every = 10;          // steps
   std::int64_t eval_every = 250;        // steps; 0 means only at the end
-  std::int64_t eval_tokens = 65536;     // of the valid split in periodic evaluations; 0 means all of it
+  std::int64_t eval_tokens = 65536;     // of eval.split in periodic evaluations; 0 means all of it
   std::int64_t checkpoint_every = 250;  // steps; 0 means only at the end
   std::int64_t keep_checkpoints = 1;    // the newest so many, beside the best
   friend bool operator==(const TrainConfig&, const TrainConfig&) = default;

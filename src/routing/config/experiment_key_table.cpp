@@ -161,7 +161,7 @@ void add_train(Keys& keys) {
   train.add("clip", &T::clip, "largest norm of the gradient; 0 means no clipping");
   train.add("log_every", &T::log_every, "steps between lines of metrics");
   train.add("eval_every", &T::eval_every, "steps between evaluations; 0 means only at the end");
-  train.add("eval_tokens", &T::eval_tokens, "of the valid split in those evaluations; 0 means all of it");
+  train.add("eval_tokens", &T::eval_tokens, "of eval.split in those evaluations; 0 means all of it");
   train.add("checkpoint_every", &T::checkpoint_every, "steps between checkpoints; 0 means only at the end");
   train.add("keep_checkpoints", &T::keep_checkpoints, "the newest so many, beside the best");
 }

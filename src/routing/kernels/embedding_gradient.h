@@ -2,9 +2,9 @@
 //
 //   gradient[id] = sum of outputs_gradient[position] over the positions that looked up id, in the order of positions
 //
-// Layout     ids [count], each in 0 … table_rows-1; outputs_gradient [count, width]; gradient [table_rows, width], all
-// of
-//            it written
+// Layout     ids [count], each in 0 … table_rows-1; outputs_gradient [count, width]; gradient [table_rows, width];
+// every
+//            row of it is written
 // Threads    spread over parallel_for; a row of the table is summed by one thread
 #pragma once
 

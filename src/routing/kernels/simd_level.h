@@ -1,4 +1,4 @@
-// Loops compiled for several instruction sets, the best one chosen when the program runs.
+// Loops compiled for several instruction sets; active_isa() chooses when the program runs.
 //
 //   at_best_level([&]() __attribute__((always_inline)) { for (…) … });
 //
@@ -8,20 +8,9 @@
 // Precision   levels may differ in the last bits, because fused multiply-add rounds once instead of twice
 #pragma once
 
-#include "routing/kernels/cpu_features.h"
+#include "routing/kernels/isa.h"
 
 namespace routing::kernels {
-
-enum class SimdLevel { baseline, avx2, avx512 };
-
-inline SimdLevel simd_level() {
-  static const SimdLevel level = [] {
-    const CpuFeatures& cpu = cpu_features();
-    if (cpu.avx512f && cpu.avx512bw && cpu.avx512dq && cpu.avx512vl) return SimdLevel::avx512;
-    return cpu.avx2 && cpu.fma ? SimdLevel::avx2 : SimdLevel::baseline;
-  }();
-  return level;
-}
 
 namespace simd_detail {
 
@@ -42,8 +31,9 @@ template <class Body>
 template <class Body>
 void at_best_level(const Body& body) {
 #if defined(__x86_64__)
-  if (simd_level() == SimdLevel::avx512) return simd_detail::with_avx512(body);
-  if (simd_level() == SimdLevel::avx2) return simd_detail::with_avx2(body);
+  const Isa isa = active_isa();
+  if (isa == Isa::avx512) return simd_detail::with_avx512(body);
+  if (isa == Isa::avx2) return simd_detail::with_avx2(body);
 #endif
   body();
 }

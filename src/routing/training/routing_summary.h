@@ -17,7 +17,7 @@ namespace routing {
 //   choice_entropy_min                      of argmax (score - tau)
 //   dead_centroids, revived                 summed
 //   unrouted_fraction, overlap_fraction,
-//   memberships, tau_drift, commitment_loss averaged over layers
+//   memberships, tau_drift, commitment_loss averaged over groups of routed heads
 std::vector<std::pair<std::string, double>> routing_summary(const std::vector<LayerStatistics>& layers);
 
 }  // namespace routing

@@ -1,5 +1,6 @@
 // The folder of a run, and which of its checkpoints are whole.
 //
+//   lock                            held by the process that trains
 //   config.toml                     the resolved configuration
 //   metrics.jsonl                   one object a line
 //   events.out.tfevents.…           the same for TensorBoard
@@ -46,8 +47,8 @@ class RunDirectory {
   // Checkpoints with a DONE, by step.
   std::vector<CheckpointPlace> whole_checkpoints() const;
   std::optional<CheckpointPlace> newest_checkpoint() const;
-  // "last", "best" (by the newest checkpoint's word; the newest if it names none) or a step; a FileError lists what
-  // there is.
+  // "last", "best" (by the newest checkpoint's word; the newest if it names none or that one is gone) or a step; a
+  // FileError lists what there is.
   CheckpointPlace find_checkpoint(const std::string& which) const;
 
   // Removes what an interrupted save left behind, and whole checkpoints beyond the `keep` newest and the best.
