@@ -207,20 +207,23 @@ TEST(ReadFile, NamesPathReasonAndRemedy) {
 
 TEST(MappedFile, IsTheBytesOfTheFile) {
   const TemporaryFolder folder;
-  put(folder / "a", "some text");
-  MappedFile file(folder / "a");
+  const std::string text("a\0\xff\n text", 9);
+  put(folder / "a", text);
+  const MappedFile file(folder / "a");
   EXPECT_EQ(file.size(), 9U);
-  EXPECT_EQ(text_of(file.bytes()), "some text");
+  EXPECT_EQ(text_of(file.bytes()), text);
   put(folder / "b", "");
   EXPECT_EQ(MappedFile(folder / "b").size(), 0U);
   EXPECT_TRUE(MappedFile(folder / "b").bytes().empty());
 }
 
-TEST(MappedFile, KeepsTheOldBytesWhenTheFileIsReplaced) {
+TEST(MappedFile, KeepsTheOldBytesWhenTheFileIsReplacedOrRemoved) {
   const TemporaryFolder folder;
   put(folder / "a", "old bytes");
   const MappedFile file(folder / "a");
   write_file_at_once(folder / "a", std::string_view("new"));
+  EXPECT_EQ(text_of(file.bytes()), "old bytes");
+  fs::remove(folder / "a");
   EXPECT_EQ(text_of(file.bytes()), "old bytes");
 }
 
@@ -244,6 +247,13 @@ TEST(MappedFile, NamesPathReasonAndRemedy) {
             folder.path().string() + ": cannot be read: Is a directory; this is a folder, name a file in it");
   EXPECT_EQ(message_of<FileError>([&] { MappedFile("/dev/null"); }),
             "/dev/null: cannot be read: it is a device or a pipe; name an ordinary file");
+}
+
+TEST(MappedFile, RefusesAPipeWithoutWaitingForAWriter) {
+  const TemporaryFolder folder;
+  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
+  EXPECT_EQ(message_of<FileError>([&] { MappedFile(folder / "pipe"); }),
+            (folder / "pipe").string() + ": cannot be read: it is a device or a pipe; name an ordinary file");
 }
 
 TEST(MappedFile, NamesTheMissingRightToRead) {

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <iterator>
 #include <string>
+#include <sys/stat.h>
 #include <utility>
 
 namespace routing {
@@ -98,8 +99,10 @@ TEST_F(ByteCorpusTest, FileThatIsNotGzipOrHasOtherBytesBehindItIsRefused) {
 }
 
 TEST_F(ByteCorpusTest, EmptyFilesAreRefusedCompressedOrNot) {
-  EXPECT_TRUE(holds(message_for(write("empty", "")), "has 0 bytes"));
-  EXPECT_TRUE(holds(message_for(write("empty.gz", "")), "has 0 bytes"));
+  for (const char* name : {"empty", "empty.gz"}) {
+    EXPECT_EQ(message_for(write(name, "")),
+              (folder() / name).string() + ": has 0 bytes; name a file with something in it");
+  }
   EXPECT_TRUE(holds(message_for(write("nothing.gz", member_of_nothing())), "holds 0 bytes when decompressed"));
 }
 
@@ -108,6 +111,13 @@ TEST_F(ByteCorpusTest, MissingFilesAndFoldersAreRefusedByName) {
   EXPECT_TRUE(holds(message_for(folder() / "none"), (folder() / "none").string() + ": cannot be read"));
   std::filesystem::create_directories(folder() / "folder.gz");
   EXPECT_TRUE(holds(message_for(folder() / "folder.gz"), "is a folder"));
+}
+
+TEST_F(ByteCorpusTest, PipesAreRefusedWithoutWaitingForAWriter) {
+  for (const char* name : {"pipe", "pipe.gz"}) {
+    ASSERT_EQ(::mkfifo((folder() / name).c_str(), 0600), 0);
+    EXPECT_TRUE(holds(message_for(folder() / name), "it is a device or a pipe")) << name;
+  }
 }
 
 // Debian's dict-gcide: dictzip with its extra field and tens of megabytes.

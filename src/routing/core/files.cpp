@@ -43,6 +43,8 @@ const char* remedy_for_reading(int reason) {
     case EACCES:
     case EPERM:
       return "ask its owner for the right to read it";
+    case ENOMEM:
+      return "free some memory or take a smaller file";
     default:
       return "check that the disk is there and sound";
   }
@@ -93,8 +95,8 @@ int sync_folder_or_reason(const std::filesystem::path& folder) {
   return errno == EINVAL || errno == ENOTSUP ? 0 : errno;
 }
 
-int open_for_reading(const std::filesystem::path& path) {
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+int open_for_reading(const std::filesystem::path& path, int extra = 0) {
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | extra);
   if (file < 0) throw_cannot_read(path, errno);
   return file;
 }
@@ -242,7 +244,8 @@ std::string read_file(const std::filesystem::path& path) {
 }
 
 MappedFile::MappedFile(const std::filesystem::path& path) {
-  const Descriptor file(open_for_reading(path));
+  // Without O_NONBLOCK a pipe would wait here for somebody to write to it, only to be refused.
+  const Descriptor file(open_for_reading(path, O_NONBLOCK));
   struct stat state {};
   if (::fstat(file.number(), &state) != 0) throw_cannot_read(path, errno);
   if (S_ISDIR(state.st_mode)) throw_cannot_read(path, EISDIR);

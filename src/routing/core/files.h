@@ -79,9 +79,9 @@ void sync_folder(const std::filesystem::path& folder);
 // All bytes of a file, also of one whose size is not known before, such as a pipe.
 std::string read_file(const std::filesystem::path& path);
 
-// A file as memory, read only; pages come from the disk when touched. An empty file is an empty span. The file must not
-// be shortened by others in the meantime: touching what is gone ends the process. Files that are replaced in one step,
-// as above, are safe.
+// A file as memory, read only; pages come from the disk when touched. An empty file is an empty span. Refuses a folder,
+// a device or a pipe, without waiting for one. The file must not be shortened by others in the meantime: touching what
+// is gone ends the process. Files that are replaced in one step, as above, are safe.
 class MappedFile {
  public:
   explicit MappedFile(const std::filesystem::path& path);

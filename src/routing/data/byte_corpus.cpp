@@ -22,6 +22,16 @@ bool is_compressed(const std::filesystem::path& path) {
   return extension == ".gz" || extension == ".dz";
 }
 
+MappedFile mapped_with_bytes(const std::filesystem::path& path) {
+  MappedFile file(path);
+  require<FileError>(file.size() > 0, path.string(), ": has 0 bytes; name a file with something in it");
+  return file;
+}
+
+std::span<const std::uint8_t> numbers_of(const MappedFile& file) {
+  return {reinterpret_cast<const std::uint8_t*>(file.bytes().data()), file.size()};
+}
+
 [[noreturn]] void throw_damaged(const std::filesystem::path& path, const std::string& what) {
   throw FileError(path.string() + ": cannot be decompressed: " + what +
                   "; fetch it again, or rename it if it is not gzip");
@@ -91,13 +101,12 @@ class Inflater {
 };
 
 std::vector<std::uint8_t> decompressed(const std::filesystem::path& path) {
-  const MappedBytes file(path);
+  const MappedFile file = mapped_with_bytes(path);
   std::vector<std::uint8_t> bytes;
   try {
-    bytes = Inflater(file.bytes(), path).all_members();
+    bytes = Inflater(numbers_of(file), path).all_members();
   } catch (const std::bad_alloc&) {
-    throw FileError(path.string() + ": does not fit into memory when decompressed (" +
-                    std::to_string(file.bytes().size()) +
+    throw FileError(path.string() + ": does not fit into memory when decompressed (" + std::to_string(file.size()) +
                     " bytes compressed); decompress it to a file and name that, it is not loaded as a whole");
   }
   require<FileError>(!bytes.empty(), path.string(), ": holds 0 bytes when decompressed; name one with something in it");
@@ -110,12 +119,12 @@ ByteCorpus::ByteCorpus(const std::filesystem::path& path) : path_(path) {
   if (is_compressed(path)) {
     storage_ = decompressed(path);
   } else {
-    storage_ = MappedBytes(path);
+    storage_ = mapped_with_bytes(path);
   }
 }
 
 std::span<const std::uint8_t> ByteCorpus::bytes() const {
-  if (const auto* const mapped = std::get_if<MappedBytes>(&storage_)) return mapped->bytes();
+  if (const auto* const mapped = std::get_if<MappedFile>(&storage_)) return numbers_of(*mapped);
   return std::get<std::vector<std::uint8_t>>(storage_);
 }
 

@@ -1,7 +1,7 @@
 // Any file as a text of bytes.
 #pragma once
 
-#include "routing/data/mapped_bytes.h"
+#include "routing/core/files.h"
 
 #include <cstdint>
 #include <filesystem>
@@ -14,8 +14,8 @@ namespace routing {
 // Files that end in .gz or .dz (dictzip), in any case, are decompressed into memory: all members one after the other,
 // zeros after the last ignored. Every other file is mapped as it is.
 //
-// Throws  FileError  as MappedBytes, or the compressed file is damaged, cut off, not gzip at all, holds no bytes, or
-//                    does not fit into memory
+// Throws  FileError  as MappedFile, or the file is empty, or the compressed file is damaged, cut off, not gzip at all,
+//                    holds no bytes, or does not fit into memory
 class ByteCorpus {
  public:
   explicit ByteCorpus(const std::filesystem::path& path);
@@ -27,7 +27,7 @@ class ByteCorpus {
 
  private:
   std::filesystem::path path_;
-  std::variant<std::vector<std::uint8_t>, MappedBytes> storage_;
+  std::variant<std::vector<std::uint8_t>, MappedFile> storage_;
 };
 
 }  // namespace routing
