@@ -42,7 +42,7 @@ inline ExperimentConfig unlike_defaults() {
                                     .input_dropout = 0.05,
                                     .checkpoint_activations = true},
                           .attention = {.heads = 12, .content_heads = 5, .content = "lsh", .content_layers = "1..3"},
-                          .data = {.path = "/some where/file", .split = "rest/1000/5%"},
+                          .data = {.path = "/some where/file", .split = "rest/1000/5000"},
                           .train = {.steps = 77,
                                     .minutes = 2.5,
                                     .batch_size = 3,

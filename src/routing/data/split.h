@@ -22,17 +22,17 @@ struct CorpusSplit {
   friend bool operator==(const CorpusSplit&, const CorpusSplit&) = default;
 };
 
-// The three parts in the order of the file, from a rule TRAIN/VALID/TEST. A part may be empty.
+// The three parts in the order of the file, from a rule TRAIN/VALID/TEST as config/split_text.h reads it. A part may be
+// empty.
 //
-//   "90%/5%/5%"                 shares with up to four decimals that sum to 100; valid begins at byte
-//                               floor(bytes * TRAIN / 100), test at floor(bytes * (TRAIN + VALID) / 100), and test ends
-//                               with the file, so the parts tile it
-//   "90000000/5000000/5000000"  bytes; together at most those of the file, what is left over at the end is unused
-//   "rest/0/2000000"            one part may be what the others leave, of bytes or of shares
+//   shares  valid begins at byte floor(bytes * TRAIN / 100), test at floor(bytes * (TRAIN + VALID) / 100), and test
+//           ends with the file, so the parts tile it
+//   bytes   together at most those of the file; what is left over at the end is unused
+//   rest    what the others leave, of bytes or of shares
 //
-// Bytes and shares do not mix, but 0 may stand in both. The path is for messages only.
+// The path is for messages only.
 //
-// Throws  ConfigError  the rule cannot be read, shares do not sum to 100, or the file has too few bytes
+// Throws  ConfigError  the rule cannot be read, or the file has too few bytes
 CorpusSplit split_corpus(const std::string& rule, std::int64_t bytes, const std::string& path);
 
 }  // namespace routing
