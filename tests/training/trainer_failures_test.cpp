@@ -1,0 +1,155 @@
+// What a run survives and what it refuses: divergence, full disks, other configurations, other data, damaged files.
+#include "routing/core/error.h"
+#include "routing/core/files.h"
+#include "routing/evaluation/byte_likelihood.h"
+#include "routing/training/trainer.h"
+#include "support/file_size_limit.h"
+#include "training/run_fixture.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+namespace routing {
+namespace {
+
+TEST_F(Training, KeepsTheNewestAndTheBestCheckpoints) {
+  config_.train.keep_checkpoints = 2;
+  const TrainingResult result = train("run", false);
+  std::vector<std::int64_t> steps;
+  for (const CheckpointPlace& place : RunDirectory(folder_ / "run").whole_checkpoints()) steps.push_back(place.step);
+  EXPECT_EQ(steps.back(), 12);
+  EXPECT_LE(steps.size(), 3U);
+  EXPECT_NE(std::find(steps.begin(), steps.end(), result.state.best_step), steps.end());
+  const RunDirectory run(folder_ / "run");
+  EXPECT_EQ(run.find_checkpoint("best").step, result.state.best_step);
+  EXPECT_EQ(run.find_checkpoint("last").step, 12);
+  EXPECT_EQ(run.find_checkpoint("12").step, 12);
+  EXPECT_THROW(run.find_checkpoint("77"), FileError);
+  EXPECT_THROW(run.find_checkpoint("newest"), FileError);
+}
+
+TEST_F(Training, RefusesARunThatIsThereAndAnotherConfiguration) {
+  train("run", false, 3);
+  EXPECT_THROW(Trainer{setup("run")}, ConfigError);
+  config_.model.width = 32;
+  try {
+    const Trainer trainer(setup("run", true));
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_NE(std::string(error.what()).find("model.width (run: 16, asked: 32)"), std::string::npos) << error.what();
+  }
+  config_.model.width = 16;
+  config_.train.steps = 5;
+  EXPECT_EQ(train("run", true).state.step, 5);
+}
+
+TEST_F(Training, RefusesOtherData) {
+  train("run", false, 3);
+  {
+    std::fstream text(folder_ / "text", std::ios::in | std::ios::out);
+    text << "L";
+  }
+  EXPECT_THROW(Trainer{setup("run", true)}, ConfigError);
+}
+
+TEST_F(Training, ARunThatDivergesKeepsACheckpointThatDidNot) {
+  config_.train.checkpoint_every = 1;
+  config_.train.eval_every = 0;
+  config_.train.warmup_steps = 0;
+  config_.train.clip = 0.0;
+  config_.train.schedule = ScheduleKind::constant;
+  train("run", false, 4);
+  config_.train.learning_rate = 1e30;
+  Trainer trainer(setup("run", true));
+  EXPECT_THROW(trainer.run(), NotFiniteError);
+  const auto kept = RunDirectory(folder_ / "run").whole_checkpoints();
+  ASSERT_FALSE(kept.empty());
+  EXPECT_EQ(kept.front().step, 4);
+  const std::vector<std::uint8_t> text(100, 'a');
+  EXPECT_TRUE(std::isfinite(byte_likelihood(*load_model(kept.front().model()), text, {.sequence_length = 32}).nats));
+}
+
+TEST_F(Training, GoesOnAfterDivergingWithASmallerLearningRate) {
+  train("run", false, 4);
+  config_.train.learning_rate = 1e-5;
+  EXPECT_EQ(train("run", true).end, TrainingEnd::finished);
+}
+
+TEST_F(Training, AnEvaluationThatIsNotFiniteIsAnErrorAndIsNotSaved) {
+  config_.train.steps = 1;
+  config_.train.learning_rate = 1e30;
+  config_.train.warmup_steps = 0;
+  config_.train.clip = 0.0;
+  config_.train.schedule = ScheduleKind::constant;
+  Trainer trainer(setup("run"));
+  EXPECT_THROW(trainer.run(), NotFiniteError);
+  EXPECT_FALSE(RunDirectory(folder_ / "run").newest_checkpoint().has_value());
+}
+
+TEST_F(Training, TwoProcessesCannotTrainIntoOneFolder) {
+  const Trainer first(setup("run"));
+  EXPECT_THROW(Trainer{setup("run", true)}, FileError);
+}
+
+TEST_F(Training, ACheckpointOfAnotherConfigurationWithEqualShapesIsRefused) {
+  train("run", false, 3);
+  config_.train.seed = 2;
+  train("other", false, 3);
+  fs::remove_all(folder_ / "other/checkpoints/step-00000003");
+  fs::copy(folder_ / "run/checkpoints/step-00000003", folder_ / "other/checkpoints/step-00000003");
+  EXPECT_THROW(Trainer{setup("other", true)}, ConfigError);
+}
+
+TEST_F(Training, FilesOfDifferentCheckpointsAreRefused) {
+  config_.train.keep_checkpoints = 9;
+  train("run", false, 6);
+  const RunDirectory run(folder_ / "run");
+  fs::copy_file(run.checkpoint(3).state(), run.checkpoint(6).state(), fs::copy_options::overwrite_existing);
+  EXPECT_THROW(Trainer{setup("run", true)}, FileError);
+}
+
+TEST_F(Training, AFullDiskDuringASaveKeepsTheCheckpointBefore) {
+  train("run", false, 4);
+  Trainer::Setup given = setup("run", true);
+  // Logs stay below the limit, model.safetensors does not.
+  const FileSizeLimit limit(20000);
+  Trainer trainer(given);
+  try {
+    trainer.run();
+    FAIL() << "the save should have failed";
+  } catch (const FileError& error) {
+    EXPECT_NE(std::string(error.what()).find("model.safetensors"), std::string::npos) << error.what();
+  }
+  const auto kept = RunDirectory(folder_ / "run").whole_checkpoints();
+  ASSERT_EQ(kept.size(), 1U);
+  EXPECT_EQ(kept[0].step, 4);
+  for (const auto& entry : fs::directory_iterator(folder_ / "run/checkpoints")) {
+    EXPECT_EQ(entry.path(), kept[0].folder);
+  }
+}
+
+TEST_F(Training, AFileWhereTheFolderShouldBeIsReported) {
+  std::ofstream(folder_ / "taken") << "x";
+  EXPECT_THROW(Trainer{setup("taken")}, FileError);
+  EXPECT_THROW(RunDirectory(folder_ / "nothing").read_config(), FileError);
+  EXPECT_THROW(RunDirectory(folder_ / "nothing").find_checkpoint("last"), FileError);
+}
+
+TEST_F(Training, ATrainerFileOfAnotherStepIsRefused) {
+  train("run", false, 3);
+  const RunDirectory run(folder_ / "run");
+  fs::rename(run.checkpoint(3).folder, run.checkpoint(4).folder);
+  EXPECT_THROW(Trainer{setup("run", true)}, FileError);
+  write_file_at_once(run.checkpoint(4).trainer(), std::string("not json"));
+  EXPECT_THROW(Trainer{setup("run", true)}, FileError);
+}
+
+}  // namespace
+}  // namespace routing
