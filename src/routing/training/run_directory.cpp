@@ -7,8 +7,9 @@
 #include "routing/training/checkpoint.h"
 
 #include <algorithm>
-#include <cstdio>
+#include <initializer_list>
 #include <set>
+#include <string_view>
 #include <system_error>
 
 namespace routing {
@@ -154,11 +155,14 @@ void require_same_run(const ExperimentConfig& run, const ExperimentConfig& asked
                                                 "eval.batch_size"};
   std::string differences;
   for (const std::string& key : experiment_keys()) {
-    if (may_differ.count(key) > 0) continue;
+    if (may_differ.contains(key)) continue;
     const std::string before = get_key(run, key);
     const std::string now = get_key(asked, key);
     if (before == now) continue;
-    differences += (differences.empty() ? "" : ", ") + key + " (run: " + before + ", asked: " + now + ")";
+    for (const std::string_view piece : std::initializer_list<std::string_view>{
+             differences.empty() ? "" : ", ", key, " (run: ", before, ", asked: ", now, ")"}) {
+      differences += piece;
+    }
   }
   require<ConfigError>(differences.empty(), folder, ": the run has another configuration: ", differences,
                        "; resume with its own (leave these out), or choose another --out");

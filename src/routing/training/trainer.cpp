@@ -139,7 +139,7 @@ StepResult Trainer::take_step() {
     batches.push_back(std::move(batch));
   }
   const double begin = seconds_of_this_part();
-  const StepResult result = learner_.step(batches);
+  StepResult result = learner_.step(batches);
   stepping_seconds_ += seconds_of_this_part() - begin;
   ++state_.step;
   state_.tokens += result.tokens;
