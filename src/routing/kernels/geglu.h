@@ -10,7 +10,7 @@
 
 #include <cstdint>
 
-namespace routing {
+namespace routing::kernels {
 
 struct GegluArrays {
   const float* gate = nullptr;
@@ -21,4 +21,4 @@ struct GegluArrays {
 void geglu_forward(const GegluArrays& inputs, float* result);
 void geglu_backward(const GegluArrays& inputs, const float* d_result, float* d_gate, float* d_value);
 
-}  // namespace routing
+}  // namespace routing::kernels

@@ -20,8 +20,8 @@ class GegluFunction : public torch::autograd::Function<GegluFunction> {
     const at::Tensor v = value.contiguous();
     context->save_for_backward({g, v});
     at::Tensor result = at::empty_like(g);
-    geglu_forward({.gate = g.data_ptr<float>(), .value = v.data_ptr<float>(), .count = g.numel()},
-                  result.data_ptr<float>());
+    kernels::geglu_forward({.gate = g.data_ptr<float>(), .value = v.data_ptr<float>(), .count = g.numel()},
+                           result.data_ptr<float>());
     return result;
   }
 
@@ -31,8 +31,9 @@ class GegluFunction : public torch::autograd::Function<GegluFunction> {
     const at::Tensor d_result = gradients[0].contiguous();
     at::Tensor d_gate = at::empty_like(saved[0]);
     at::Tensor d_value = at::empty_like(saved[1]);
-    geglu_backward({.gate = saved[0].data_ptr<float>(), .value = saved[1].data_ptr<float>(), .count = saved[0].numel()},
-                   d_result.data_ptr<float>(), d_gate.data_ptr<float>(), d_value.data_ptr<float>());
+    kernels::geglu_backward(
+        {.gate = saved[0].data_ptr<float>(), .value = saved[1].data_ptr<float>(), .count = saved[0].numel()},
+        d_result.data_ptr<float>(), d_gate.data_ptr<float>(), d_value.data_ptr<float>());
     return {d_gate, d_value};
   }
 };
