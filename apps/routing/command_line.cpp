@@ -48,10 +48,13 @@ std::string padded(std::string text, std::size_t width) {
 }
 
 std::string names_and_value(const CLI::Option& option) {
+  if (option.get_positional()) return option.get_name();
   std::string text;
   for (const std::string& name : option.get_snames()) text += (text.empty() ? "-" : ", -") + name;
   for (const std::string& name : option.get_lnames()) text += (text.empty() ? "--" : ", --") + name;
-  const std::string value = option.get_type_name();
+  // Behind a colon CLI11 lists the words that are allowed; the description says them already.
+  const std::string type = option.get_type_name();
+  const std::string value = type.substr(0, type.find(':'));
   return value.empty() ? text : text + " " + value;
 }
 

@@ -1,5 +1,6 @@
 #include "command_line.h"
 #include "commands.h"
+#include "output.h"
 #include "routing/core/error.h"
 #include "routing/data/byte_corpus.h"
 #include "routing/data/split.h"
@@ -12,7 +13,6 @@
 #include <nlohmann/json.hpp>
 
 #include <filesystem>
-#include <iomanip>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -45,10 +45,7 @@ std::filesystem::path model_file(const EvalOptions& options) {
 }
 
 SplitBounds chosen_part(const EvalOptions& options, const CorpusSplit& split, std::int64_t bytes) {
-  if (options.split == "all") return {0, bytes};
-  const SplitBounds bounds =
-      options.split == "train" ? split.train : (options.split == "valid" ? split.valid : split.test);
-  return bounds;
+  return options.split == "all" ? SplitBounds{0, bytes} : part_named(split, options.split);
 }
 
 Precision precision_of(const EvalOptions& options, const ExperimentConfig& config) {
@@ -67,10 +64,8 @@ int run(const EvalOptions& options, const ProgramOptions& program) {
   require<ConfigError>(bounds.size() > 0, data, ": the ", options.split, " part is empty under data.split ",
                        config.data.split, "; choose another --split, or --split all for the whole file");
   TrainingDisplay display(program.quiet);
-  const auto part =
-      corpus.bytes().subspan(static_cast<std::size_t>(bounds.begin), static_cast<std::size_t>(bounds.size()));
   const Likelihood likelihood = byte_likelihood(
-      *model, part,
+      *model, corpus.part(bounds),
       {.sequence_length = options.sequence_length > 0 ? options.sequence_length : config.train.sequence_length,
        .stride = options.stride > 0 ? options.stride : config.eval.stride,
        .batch_size = options.batch_size > 0 ? options.batch_size : config.eval.batch_size,
@@ -95,15 +90,10 @@ int run(const EvalOptions& options, const ProgramOptions& program) {
     std::cout << object << "\n";
     return kDone;
   }
-  const auto fixed = [](double value, int digits) {
-    std::ostringstream text;
-    text << std::fixed << std::setprecision(digits) << value;
-    return text.str();
-  };
   const bool disjoint = likelihood.stride == likelihood.sequence_length;
   std::vector<std::pair<std::string, std::string>> lines{
-      {"bits/byte", fixed(likelihood.bits_per_byte(), 4) + "   " + validity},
-      {"nats/byte", fixed(likelihood.nats_per_byte(), 4)},
+      {"bits/byte", fixed_digits(likelihood.bits_per_byte(), 4) + "   " + validity},
+      {"nats/byte", fixed_digits(likelihood.nats_per_byte(), 4)},
       {"text", std::to_string(likelihood.bytes) + " bytes, " + (options.limit_bytes > 0 ? "the first of the " : "") +
                    options.split + " part of " + data},
       {"windows",
@@ -111,9 +101,10 @@ int run(const EvalOptions& options, const ProgramOptions& program) {
            (disjoint ? " bytes, disjoint" : " bytes, " + std::to_string(likelihood.stride) + " new in each")},
       {"model", path.string()}};
   if (!likelihood.routing.empty()) {
-    lines.emplace_back("occupancy", "entropy at least " + fixed(entropy, 3) + " of log(clusters) in every routed head");
+    lines.emplace_back("occupancy",
+                       "entropy at least " + fixed_digits(entropy, 3) + " of log(clusters) in every routed head");
   }
-  for (const auto& [name, value] : lines) std::cout << std::left << std::setw(11) << name << value << "\n";
+  print_pairs(lines, 11);
   return kDone;
 }
 

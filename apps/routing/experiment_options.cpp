@@ -1,9 +1,11 @@
 #include "experiment_options.h"
 
 #include "command_line.h"
+#include "routing/config/presets.h"
 #include "routing/config/resolve.h"
 
-#include <functional>
+#include <string>
+#include <utility>
 
 namespace routing {
 namespace {
@@ -20,7 +22,11 @@ void add_short_name(CLI::App& app, ExperimentOptions& options, const std::string
 }  // namespace
 
 void add_experiment_options(CLI::App& app, ExperimentOptions& options) {
-  app.add_option("--preset", options.preset, "named experiment to start from")->type_name("NAME")->group("Model");
+  std::string presets;
+  for (const std::string& name : preset_names()) presets += (presets.empty() ? "" : ", ") + name;
+  app.add_option("--preset", options.preset, "named experiment to start from: " + presets)
+      ->type_name("NAME")
+      ->group("Model");
   app.add_option("--config", options.file, "TOML file with configuration keys")->type_name("FILE")->group("Model");
   app.add_option("--set", options.settings, "change one configuration key; may be repeated")
       ->type_name("KEY=VALUE")

@@ -1,4 +1,5 @@
 #include "commands.h"
+#include "output.h"
 #include "routing/core/parallel.h"
 #include "routing/kernels/cpu_features.h"
 #include "system_facts.h"
@@ -6,7 +7,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include <iomanip>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -48,9 +48,7 @@ std::string present_features(const Json& features) {
 }
 
 std::string in_gibibytes(const Json& bytes) {
-  std::ostringstream text;
-  text << std::fixed << std::setprecision(1) << bytes.get<double>() / (1024.0 * 1024.0 * 1024.0) << " GiB";
-  return text.str();
+  return fixed_digits(bytes.get<double>() / (1024.0 * 1024.0 * 1024.0), 1) + " GiB";
 }
 
 std::string or_unknown(const Json& text) {
@@ -74,7 +72,7 @@ void print_as_table(const Json& info) {
       {"memory", in_gibibytes(info["memory"]["available_bytes"]) + " available of " +
                      in_gibibytes(info["memory"]["total_bytes"])},
   };
-  for (const auto& [name, value] : lines) std::cout << std::left << std::setw(10) << name << value << "\n";
+  print_pairs(lines, 10);
 }
 
 }  // namespace

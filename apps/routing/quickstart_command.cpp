@@ -2,6 +2,7 @@
 #include "commands.h"
 #include "experiment_options.h"
 #include "interrupts.h"
+#include "output.h"
 #include "routing/analysis/curves_figure.h"
 #include "routing/analysis/pattern_figure.h"
 #include "routing/analysis/pattern_gallery.h"
@@ -19,13 +20,9 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <filesystem>
-#include <iomanip>
 #include <iostream>
 #include <memory>
-#include <numbers>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -46,14 +43,8 @@ struct QuickstartOptions {
   bool json = false;
 };
 
-std::string fixed(double value, int digits) {
-  std::ostringstream text;
-  text << std::fixed << std::setprecision(digits) << value;
-  return text.str();
-}
-
-// How many steps fit into the minutes on this machine, from a few steps on noise. Fixing their number before the run
-// lets the learning rate fall to its end in time, and keeps the run exactly resumable.
+// How many steps fit into the minutes on this machine, from a few steps on scattered bytes. Fixing their number before
+// the run lets the learning rate fall to its end in time, and keeps the run exactly resumable.
 std::int64_t steps_that_fit(const ExperimentConfig& config, double minutes) {
   Learner learner(config);
   std::vector<TrainingBatch> batches;
@@ -112,7 +103,7 @@ ExperimentConfig quickstart_config(const QuickstartOptions& options, TrainingDis
       std::any_of(options.settings.begin(), options.settings.end(),
                   [](const std::string& setting) { return setting.rfind("train.steps=", 0) == 0; });
   if (!steps_given) {
-    display.say("timing a few steps to see what fits into " + fixed(options.minutes, 1) + " minutes");
+    display.say("timing a few steps to see what fits into " + fixed_digits(options.minutes, 1) + " minutes");
     config.train.steps = steps_that_fit(config, options.minutes);
   }
   fit_to_steps(config, options);
@@ -148,11 +139,12 @@ struct Scores {
 Scores evaluate(const ExperimentConfig& config, const RunDirectory& run, TrainingDisplay& display) {
   const ByteCorpus corpus(config.data.path);
   const SplitBounds test = split_corpus(config.data.split, corpus.size(), config.data.path).test;
-  const auto part = corpus.bytes().subspan(static_cast<std::size_t>(test.begin), static_cast<std::size_t>(test.size()));
+  const auto part = corpus.part(test);
   display.say("evaluating on the last " + std::to_string(part.size()) + " bytes, which training never saw");
   Transformer model = load_model(run.find_checkpoint("best").model());
   Scores scores{.model = byte_likelihood(*model, part,
                                          {.sequence_length = config.train.sequence_length,
+                                          .stride = config.eval.stride,
                                           .batch_size = config.eval.batch_size,
                                           .precision = matmul_precision(config.train.precision),
                                           .progress = [&](std::int64_t done, std::int64_t all) {
@@ -185,9 +177,9 @@ void print_result(const QuickstartOptions& options, const ExperimentConfig& conf
   }
   const std::string run = options.out;
   std::cout << "Bits per byte on the held-out " << scores.model.bytes << " bytes (smaller is better)\n"
-            << "  this model   " << fixed(scores.model.bits_per_byte(), 3) << "   " << validity << "\n"
-            << "  gzip -9      " << fixed(scores.gzip, 3) << "\n"
-            << "  xz -9        " << fixed(scores.xz, 3) << "\n\n"
+            << "  this model   " << fixed_digits(scores.model.bits_per_byte(), 3) << "   " << validity << "\n"
+            << "  gzip -9      " << fixed_digits(scores.gzip, 3) << "\n"
+            << "  xz -9        " << fixed_digits(scores.xz, 3) << "\n\n"
             << "Pictures\n"
             << "  " << written.curves.string() << "   loss while training\n"
             << "  " << written.patterns.string() << "   what each attention pattern reads\n\n"

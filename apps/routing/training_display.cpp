@@ -48,7 +48,6 @@ TrainingObserver TrainingDisplay::observer() {
                      << (report.best ? ", the best so far" : "") << ", " << report.validity;
                 say(text.str());
               },
-          .checkpoint = {},
           .stop_requested = [] { return InterruptGuard::requested(); }};
 }
 

@@ -1,14 +1,13 @@
 #include "training_result.h"
 
+#include "output.h"
 #include "routing/config/experiment.h"
+#include "routing/evaluation/likelihood.h"
 
 #include <nlohmann/json.hpp>
 
 #include <cmath>
-#include <iomanip>
 #include <iostream>
-#include <numbers>
-#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,12 +25,6 @@ const char* end_word(TrainingEnd end) {
       return "interrupted";
   }
   return "";
-}
-
-std::string fixed(double value, int digits) {
-  std::ostringstream text;
-  text << std::fixed << std::setprecision(digits) << value;
-  return text.str();
 }
 
 nlohmann::ordered_json finite_or_null(double value) {
@@ -58,7 +51,7 @@ void print_as_json(const TrainingResult& result, const ResultOptions& options) {
 }  // namespace
 
 std::string in_bits(double nats_per_byte) {
-  return fixed(nats_per_byte / std::numbers::ln2, 3);
+  return fixed_digits(bits(nats_per_byte), 3);
 }
 
 void print_training_result(const TrainingResult& result, const ResultOptions& options) {
@@ -70,7 +63,7 @@ void print_training_result(const TrainingResult& result, const ResultOptions& op
   std::vector<std::pair<std::string, std::string>> lines{
       {"run", options.run.string() + " (" + end_word(result.end) + ")"},
       {"step", std::to_string(state.step) + " of " + std::to_string(options.config.train.steps) + ", " +
-                   std::to_string(state.tokens) + " tokens in " + fixed(state.seconds, 0) + " s"}};
+                   std::to_string(state.tokens) + " tokens in " + fixed_digits(state.seconds, 0) + " s"}};
   if (result.last_loss_nats > 0.0) lines.emplace_back("train", in_bits(result.last_loss_nats) + " bits/byte");
   if (std::isfinite(state.last_eval_nats)) {
     lines.emplace_back(options.config.eval.split, in_bits(state.last_eval_nats) + " bits/byte, best " +
@@ -78,16 +71,16 @@ void print_training_result(const TrainingResult& result, const ResultOptions& op
                                                       std::to_string(state.best_step));
   }
   lines.emplace_back("validity", validity_label(options.config));
-  lines.emplace_back("rate", fixed(result.tokens_per_second, 0) + " tokens/s");
+  lines.emplace_back("rate", fixed_digits(result.tokens_per_second, 0) + " tokens/s");
   if (result.end == TrainingEnd::interrupted) {
     lines.emplace_back("go on", "routing train --out " + options.run.string() + " --resume auto");
   } else if (result.end == TrainingEnd::out_of_time) {
     lines.emplace_back("go on", "routing train --out " + options.run.string() + " --resume auto --minutes " +
-                                    fixed(2.0 * options.config.train.minutes, 2));
+                                    fixed_digits(2.0 * options.config.train.minutes, 2));
   } else {
     lines.emplace_back("evaluate", "routing eval " + options.run.string() + " --split test");
   }
-  for (const auto& [name, value] : lines) std::cout << std::left << std::setw(10) << name << value << "\n";
+  print_pairs(lines, 10);
 }
 
 }  // namespace routing

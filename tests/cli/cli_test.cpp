@@ -12,6 +12,15 @@
 namespace routing {
 namespace {
 
+TEST_F(Cli, HelpNamesArgumentsAndValuesAsTheyAreTyped) {
+  const std::string eval = run("eval --help").out;
+  EXPECT_TRUE(contains(eval, "Usage: routing eval RUN [options]")) << eval;
+  EXPECT_TRUE(contains(eval, "\n  --split PART ")) << eval;
+  const std::string train = run("train --help").out;
+  EXPECT_TRUE(contains(train, "\n  --resume auto ")) << train;
+  EXPECT_TRUE(contains(train, "quickstart, tiny-enwik8, tiny-enwik8-local")) << train;
+}
+
 TEST_F(Cli, VersionGoesToStandardOutput) {
   const Outcome outcome = run("--version");
   EXPECT_EQ(outcome.exit_code, 0);

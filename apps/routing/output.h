@@ -1,0 +1,16 @@
+// Numbers and tables as the commands print them.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace routing {
+
+// "2.194": so many digits after the point.
+std::string fixed_digits(double value, int digits);
+
+// A line a pair on standard output: the name, padded to a column of so many letters, then the value.
+void print_pairs(const std::vector<std::pair<std::string, std::string>>& pairs, int column);
+
+}  // namespace routing
