@@ -3,6 +3,8 @@
 #include "routing/analysis/curve_runs.h"
 #include "routing/core/error.h"
 #include "routing/core/random.h"
+#include "support/figure_files.h"
+#include "support/message_of.h"
 
 #include <cairo.h>
 #include <gtest/gtest.h>
@@ -36,64 +38,6 @@ class CurvesFigureTest : public testing::Test {
 
   fs::path folder_;
 };
-
-class Image {
- public:
-  explicit Image(const fs::path& path)
-      : surface_(cairo_image_surface_create_from_png(path.c_str()), &cairo_surface_destroy) {}
-
-  bool readable() const { return cairo_surface_status(surface_.get()) == CAIRO_STATUS_SUCCESS; }
-  int width() const { return cairo_image_surface_get_width(surface_.get()); }
-  int height() const { return cairo_image_surface_get_height(surface_.get()); }
-
-  // At a point of the drawing.
-  Colour at(double x, double y) const {
-    const auto column = static_cast<int>(x * kPixelsPerUnit);
-    const auto row = static_cast<int>(y * kPixelsPerUnit);
-    const unsigned char* data = cairo_image_surface_get_data(surface_.get());
-    const auto* line =
-        reinterpret_cast<const std::uint32_t*>(data + row * cairo_image_surface_get_stride(surface_.get()));
-    const auto channel = [&](unsigned shift) { return static_cast<double>((line[column] >> shift) & 0xffU) / 255.0; };
-    return {channel(16), channel(8), channel(0)};
-  }
-
-  // Whether any pixel of the rectangle has the colour.
-  bool holds(const Colour& colour, double left, double top, double right, double bottom) const;
-
- private:
-  std::unique_ptr<cairo_surface_t, decltype(&cairo_surface_destroy)> surface_;
-};
-
-bool same_colour(const Colour& first, const Colour& second) {
-  const double step = 1.01 / 255.0;
-  return std::abs(first.red - second.red) < step && std::abs(first.green - second.green) < step &&
-         std::abs(first.blue - second.blue) < step;
-}
-
-bool Image::holds(const Colour& colour, double left, double top, double right, double bottom) const {
-  const double pixel = 1.0 / kPixelsPerUnit;
-  for (double y = top; y < bottom; y += pixel) {
-    for (double x = left; x < right; x += pixel) {
-      if (same_colour(at(x, y), colour)) return true;
-    }
-  }
-  return false;
-}
-
-std::string text_of(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
-
-template <class Expected>
-std::string message_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Expected& error) {
-    return error.what();
-  }
-  return "";
-}
 
 // A falling line, three dots and a reference, all apart.
 CurvesFigure small_figure() {

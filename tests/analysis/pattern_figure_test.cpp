@@ -1,6 +1,8 @@
 #include "routing/analysis/pattern_figure.h"
 
 #include "routing/core/error.h"
+#include "support/figure_files.h"
+#include "support/message_of.h"
 
 #include <cairo.h>
 #include <gtest/gtest.h>
@@ -55,55 +57,10 @@ PatternFigure small_figure() {
           {{"causal", {strided_panel(9, 9), strided_panel(64, 64)}}, {"cross", {strided_panel(5, 12)}}}};
 }
 
-std::string text_of(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
-
 std::size_t occurrences(const std::string& text, const std::string& part) {
   std::size_t count = 0;
   for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + part.size())) ++count;
   return count;
-}
-
-class Image {
- public:
-  explicit Image(const fs::path& path)
-      : surface_(cairo_image_surface_create_from_png(path.c_str()), &cairo_surface_destroy) {}
-
-  bool readable() const { return cairo_surface_status(surface_.get()) == CAIRO_STATUS_SUCCESS; }
-  int width() const { return cairo_image_surface_get_width(surface_.get()); }
-  int height() const { return cairo_image_surface_get_height(surface_.get()); }
-
-  // At a point of the drawing.
-  Colour at(double x, double y) const {
-    const auto column = static_cast<int>(x * kPixelsPerUnit);
-    const auto row = static_cast<int>(y * kPixelsPerUnit);
-    const unsigned char* data = cairo_image_surface_get_data(surface_.get());
-    const auto* line =
-        reinterpret_cast<const std::uint32_t*>(data + row * cairo_image_surface_get_stride(surface_.get()));
-    const auto channel = [&](unsigned shift) { return static_cast<double>((line[column] >> shift) & 0xffU) / 255.0; };
-    return {channel(16), channel(8), channel(0)};
-  }
-
- private:
-  std::unique_ptr<cairo_surface_t, decltype(&cairo_surface_destroy)> surface_;
-};
-
-bool same_colour(const Colour& first, const Colour& second) {
-  const double step = 1.01 / 255.0;
-  return std::abs(first.red - second.red) < step && std::abs(first.green - second.green) < step &&
-         std::abs(first.blue - second.blue) < step;
-}
-
-template <class Expected>
-std::string message_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Expected& error) {
-    return error.what();
-  }
-  return "";
 }
 
 TEST_F(PatternFigureTest, EveryCellOfThePngHasTheColourOfItsGroupAndItsMark) {

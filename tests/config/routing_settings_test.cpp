@@ -1,6 +1,7 @@
 #include "routing/config/routing_settings.h"
 
 #include "routing/core/error.h"
+#include "support/experiment_cases.h"
 
 #include <gtest/gtest.h>
 
@@ -58,37 +59,7 @@ void expect_part(const std::string& message, const std::string& part) {
 
 // Nothing here equals a default or a preset, so that a key without its field, or with another's, cannot hide.
 RoutingSettings unlike_any_preset() {
-  return {.group = {.pattern = RoutingPattern{.selection = RoutingSelection::nearest,
-                                              .clusters = 3,
-                                              .window = 5,
-                                              .max_memberships = 7,
-                                              .scale_before_norm = true,
-                                              .balance = RoutingBalance::none,
-                                              .balance_rate = 0.3,
-                                              .update = CentroidUpdate::sum,
-                                              .decay = 0.1,
-                                              .laplace = 0.2,
-                                              .initial_count = 2.5,
-                                              .update_from = UpdateFrom::members,
-                                              .separate_update = SeparateUpdate::sequential,
-                                              .init = CentroidInit::first_batch_kmeans,
-                                              .kmeans_iterations = 11,
-                                              .commitment = 0.7,
-                                              .commitment_twice_if_shared = true,
-                                              .revive = false,
-                                              .dead_share = 0.9,
-                                              .dead_patience = 13},
-                    .heads = 4,
-                    .shared_query_key = false,
-                    .scale = 0.125,
-                    .self = SelfRule::only_if_alone,
-                    .merge = Merge::mean,
-                    .merge_eps = 0.6,
-                    .relative = RelativePosition::true_offset,
-                    .max_relative = 17,
-                    .recency = true},
-          .head_mix = true,
-          .unused_key_columns = true};
+  return unlike_defaults().routing;
 }
 
 TEST(RoutingSettings, PaperIsTheColumnPaperOfTheDesign) {

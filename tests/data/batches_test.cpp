@@ -2,6 +2,7 @@
 
 #include "routing/core/error.h"
 #include "routing/core/random.h"
+#include "support/message_of.h"
 
 #include <gtest/gtest.h>
 
@@ -35,16 +36,6 @@ Batch batch_of(const ByteBatches& batches, const BatchOptions& options, std::int
   batch.sample_ids.resize(static_cast<std::size_t>(options.batch_size));
   batches.fill(index, batch.tokens, batch.sample_ids);
   return batch;
-}
-
-template <class Expected>
-std::string message_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Expected& error) {
-    return error.what();
-  }
-  return "";
 }
 
 TEST(Crops, EveryWindowIsSuccessiveBytesFromItsOwnStream) {

@@ -50,6 +50,15 @@ TEST_F(ByteCorpusTest, PlainFileIsItsBytes) {
   EXPECT_EQ(corpus.path(), folder() / "any.bin");
 }
 
+TEST_F(ByteCorpusTest, PartsAreTheirBytes) {
+  const ByteCorpus corpus(write("text", "abcdef"));
+  EXPECT_EQ(as_text(corpus.part({1, 3})), "bc");
+  EXPECT_EQ(as_text(corpus.part({6, 6})), "");
+  EXPECT_THROW(corpus.part({-1, 2}), InputError);
+  EXPECT_THROW(corpus.part({4, 7}), InputError);
+  EXPECT_THROW(corpus.part({3, 2}), InputError);
+}
+
 TEST_F(ByteCorpusTest, GzipFileIsWhatItHoldsWhateverTheCaseOfItsEnding) {
   for (const char* name : {"text.gz", "text.dz", "text.dict.DZ", "text.GZ"}) {
     EXPECT_EQ(as_text(ByteCorpus(write(name, member_abc())).bytes()), "abc") << name;

@@ -92,6 +92,14 @@ TEST(Split, RulesThatCannotBeReadAreRefused) {
   }
 }
 
+TEST(Split, PartsHaveNames) {
+  const CorpusSplit split = split_corpus("50/30/20", 100, "f");
+  EXPECT_EQ(part_named(split, "train"), (SplitBounds{0, 50}));
+  EXPECT_EQ(part_named(split, "valid"), (SplitBounds{50, 80}));
+  EXPECT_EQ(part_named(split, "test"), (SplitBounds{80, 100}));
+  EXPECT_THROW(part_named(split, "validation"), ConfigError);
+}
+
 TEST(Split, NegativeSizeIsRefused) {
   EXPECT_THROW(split_corpus("90%/5%/5%", -1, "f"), InputError);
 }

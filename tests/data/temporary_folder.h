@@ -1,5 +1,7 @@
-// A folder of its own for each test of files, gone when the test ends.
+// Tests of files, each in a folder of its own.
 #pragma once
+
+#include "support/temporary_folder.h"
 
 #include <gtest/gtest.h>
 
@@ -8,21 +10,12 @@
 #include <fstream>
 #include <span>
 #include <string>
-#include <unistd.h>
 
 namespace routing {
 
 class TemporaryFolderTest : public testing::Test {
  protected:
-  TemporaryFolderTest() {
-    const auto* const info = testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = std::filesystem::temp_directory_path() /
-              ("routing_data_" + std::string(info->name()) + std::to_string(::getpid()));
-    std::filesystem::create_directories(folder_);
-  }
-  ~TemporaryFolderTest() override { std::filesystem::remove_all(folder_); }
-
-  const std::filesystem::path& folder() const { return folder_; }
+  const std::filesystem::path& folder() const { return folder_.path(); }
 
   std::filesystem::path write(const std::string& name, const std::string& text) const {
     std::ofstream(folder_ / name, std::ios::binary) << text;
@@ -32,7 +25,7 @@ class TemporaryFolderTest : public testing::Test {
   static std::string as_text(std::span<const std::uint8_t> bytes) { return {bytes.begin(), bytes.end()}; }
 
  private:
-  std::filesystem::path folder_;
+  TemporaryFolder folder_;
 };
 
 }  // namespace routing

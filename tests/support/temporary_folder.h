@@ -1,6 +1,8 @@
 // A folder of a test's own, gone with everything in it when the test ends.
 #pragma once
 
+#include "support/message_of.h"
+
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -34,17 +36,5 @@ class TemporaryFolder {
  private:
   std::filesystem::path path_;
 };
-
-// What the action's exception of this kind says; a failure if it throws none or another one.
-template <class Kind, class Action>
-std::string message_of(const Action& action) {
-  try {
-    action();
-  } catch (const Kind& error) {
-    return error.what();
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return "";
-}
 
 }  // namespace routing

@@ -128,4 +128,10 @@ std::span<const std::uint8_t> ByteCorpus::bytes() const {
   return std::get<std::vector<std::uint8_t>>(storage_);
 }
 
+std::span<const std::uint8_t> ByteCorpus::part(const SplitBounds& bounds) const {
+  require<InputError>(0 <= bounds.begin && bounds.begin <= bounds.end && bounds.end <= size(), path_.string(),
+                      ": bytes ", bounds.begin, " to ", bounds.end, " were asked for, but there are ", size());
+  return bytes().subspan(static_cast<std::size_t>(bounds.begin), static_cast<std::size_t>(bounds.size()));
+}
+
 }  // namespace routing

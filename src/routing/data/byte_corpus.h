@@ -2,6 +2,7 @@
 #pragma once
 
 #include "routing/core/files.h"
+#include "routing/data/split.h"
 
 #include <cstdint>
 #include <filesystem>
@@ -22,6 +23,7 @@ class ByteCorpus {
 
   // Valid while the corpus lives; never empty.
   std::span<const std::uint8_t> bytes() const;
+  std::span<const std::uint8_t> part(const SplitBounds& bounds) const;
   std::int64_t size() const { return static_cast<std::int64_t>(bytes().size()); }
   const std::filesystem::path& path() const { return path_; }
 

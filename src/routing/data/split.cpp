@@ -1,6 +1,7 @@
 #include "routing/data/split.h"
 
 #include "routing/config/split_text.h"
+#include "routing/config/words.h"
 #include "routing/core/error.h"
 
 #include <algorithm>
@@ -34,6 +35,12 @@ CorpusSplit split_corpus(const std::string& rule, std::int64_t bytes, const std:
   const std::int64_t test_begin = shares ? floor_of_share(bytes, before_test) : before_test;
   const std::int64_t test_end = shares ? bytes : before_test + parts[2].amount;
   return {{0, valid_begin}, {valid_begin, test_begin}, {test_begin, test_end}, bytes - test_end};
+}
+
+const SplitBounds& part_named(const CorpusSplit& split, const std::string& name) {
+  require_word(name, "part of the data", split_names());
+  if (name == "train") return split.train;
+  return name == "valid" ? split.valid : split.test;
 }
 
 }  // namespace routing

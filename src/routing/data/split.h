@@ -22,6 +22,9 @@ struct CorpusSplit {
   friend bool operator==(const CorpusSplit&, const CorpusSplit&) = default;
 };
 
+// The part called train, valid or test; a ConfigError names the three otherwise.
+const SplitBounds& part_named(const CorpusSplit& split, const std::string& name);
+
 // The three parts in the order of the file, from a rule TRAIN/VALID/TEST as config/split_text.h reads it. A part may be
 // empty.
 //

@@ -9,7 +9,6 @@
 
 #include <cmath>
 #include <system_error>
-#include <unistd.h>
 
 namespace routing {
 namespace {

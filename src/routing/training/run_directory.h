@@ -51,7 +51,8 @@ class RunDirectory {
   // FileError lists what there is.
   CheckpointPlace find_checkpoint(const std::string& which) const;
 
-  // Removes what an interrupted save left behind, and whole checkpoints beyond the `keep` newest and the best.
+  // Removes what an interrupted save left behind, and whole checkpoints beyond the `keep` newest and the best. What
+  // cannot be removed stays and does no harm but take space.
   void remove_leftovers() const;
   void remove_old_checkpoints(std::int64_t keep, std::int64_t best_step) const;
 

@@ -28,20 +28,11 @@ ExperimentConfig checked(ExperimentConfig config) {
   return config;
 }
 
-std::span<const std::uint8_t> part_of(const ByteCorpus& corpus, const SplitBounds& bounds) {
-  return corpus.bytes().subspan(static_cast<std::size_t>(bounds.begin), static_cast<std::size_t>(bounds.size()));
-}
-
 // As 16 hexadecimal digits: JSON readers keep only 53 bits of a number.
 std::string hash_text(std::span<const std::uint8_t> bytes) {
   std::ostringstream text;
   text << std::hex << std::setfill('0') << std::setw(16) << xxhash64(std::as_bytes(bytes));
   return text.str();
-}
-
-const SplitBounds& held_out_part(const CorpusSplit& split, const std::string& name) {
-  if (name == "train") return split.train;
-  return name == "valid" ? split.valid : split.test;
 }
 
 BatchOptions batch_options(const TrainConfig& config) {
@@ -60,22 +51,18 @@ Trainer::Trainer(Setup setup)
       observer_(std::move(setup.observer)),
       corpus_(config_.data.path),
       split_(split_corpus(config_.data.split, corpus_.size(), config_.data.path)),
-      batches_(part_of(corpus_, split_.train), batch_options(config_.train)),
+      batches_(corpus_.part(split_.train), batch_options(config_.train)),
       learner_(config_),
       validity_(validity_label(config_)) {
-  require<ConfigError>(held_out_part(split_, config_.eval.split).size() > 0, "eval.split is ", config_.eval.split,
+  require<ConfigError>(part_named(split_, config_.eval.split).size() > 0, "eval.split is ", config_.eval.split,
                        ", but under data.split ", config_.data.split, " that part of ", config_.data.path, " (",
                        corpus_.size(), " bytes) has 0 bytes; choose another eval.split or data.split");
   require<ConfigError>(config_.model.vocab_size >= 256, "model.vocab_size is ", config_.model.vocab_size,
                        ", but bytes need 256; set model.vocab_size=256");
   state_.version = std::move(setup.version);
   state_.data_bytes = split_.train.size();
-  state_.data_hash = hash_text(part(split_.train));
+  state_.data_hash = hash_text(corpus_.part(split_.train));
   open_run();
-}
-
-std::span<const std::uint8_t> Trainer::part(const SplitBounds& bounds) const {
-  return part_of(corpus_, bounds);
 }
 
 void Trainer::go_on_from(const CheckpointPlace& place) {
@@ -89,8 +76,9 @@ void Trainer::go_on_from(const CheckpointPlace& place) {
   state_.version = version;
   saved_step_ = place.step;
   const ExperimentConfig before = load_model_config(place.model());
-  // Losses over other text cannot be compared.
-  if (before.eval.split != config_.eval.split || before.train.eval_tokens != config_.train.eval_tokens) {
+  // Losses over other text or with other context cannot be compared.
+  if (before.eval.split != config_.eval.split || before.eval.stride != config_.eval.stride ||
+      before.train.eval_tokens != config_.train.eval_tokens) {
     state_.best_eval_nats = std::numeric_limits<double>::infinity();
     state_.best_step = -1;
   }
@@ -181,11 +169,11 @@ void Trainer::log_step(const StepResult& result) {
 }
 
 void Trainer::evaluate() {
-  const SplitBounds& bounds = held_out_part(split_, config_.eval.split);
+  const SplitBounds& bounds = part_named(split_, config_.eval.split);
   const std::int64_t limit = config_.train.eval_tokens > 0 ? std::min(config_.train.eval_tokens, bounds.size()) : 0;
-  const Likelihood likelihood = byte_likelihood(learner_.model(), part(bounds),
+  const Likelihood likelihood = byte_likelihood(learner_.model(), corpus_.part(bounds),
                                                 {.sequence_length = config_.train.sequence_length,
-                                                 .stride = 0,
+                                                 .stride = config_.eval.stride,
                                                  .batch_size = config_.eval.batch_size,
                                                  .limit_bytes = limit,
                                                  .precision = learner_.precision()});
@@ -205,6 +193,7 @@ void Trainer::evaluate() {
                               {"eval_bits_per_byte", bits(state_.last_eval_nats)},
                               {"eval_split", config_.eval.split},
                               {"eval_bytes", likelihood.bytes},
+                              {"eval_stride", likelihood.stride},
                               {"best", best},
                               {"seconds", state_.seconds}};
   add_event("val/loss", state_.last_eval_nats);
@@ -238,7 +227,6 @@ void Trainer::save() {
   write_checkpoint(run_, learner_, state_);
   saved_step_ = state_.step;
   old_checkpoints_wait_ = true;
-  if (observer_.checkpoint) observer_.checkpoint(run_.checkpoint(state_.step));
 }
 
 void Trainer::remove_old_checkpoints() {

@@ -44,7 +44,6 @@ struct EvaluationReport {
 struct TrainingObserver {
   std::function<void(const StepReport&)> step = {};
   std::function<void(const EvaluationReport&)> evaluation = {};
-  std::function<void(const CheckpointPlace&)> checkpoint = {};
   std::function<bool()> stop_requested = {};  // asked after every step: save and return
 };
 
@@ -86,7 +85,6 @@ class Trainer {
   void remove_old_checkpoints();
   void report_step(const StepResult& result) const;
   bool due(std::int64_t every) const;
-  std::span<const std::uint8_t> part(const SplitBounds& bounds) const;
   double seconds_of_this_part() const;
   double tokens_per_second() const;
 
