@@ -150,7 +150,9 @@ at::Tensor MultiHeadAttentionImpl::attend_group(std::size_t index, const QueryKe
                         .merge_eps = group.config.merge_eps,
                         .relative = group.config.relative,
                         .relative_key = group.relative_key,
-                        .relative_value = group.relative_value};
+                        .relative_value = group.relative_value,
+                        // The column of recency counts positions, which bfloat16 cannot do beyond 256.
+                        .precision = group.config.recency ? MatmulPrecision::fp32 : state.precision};
   if (is_training() && config_.dropout > 0.0) {
     options.dropout = {.probability = config_.dropout,
                        .key = place_.key("attention dropout", {index, state.step}),

@@ -31,7 +31,7 @@ struct AttentionState {
   at::Tensor memory_valid = {};  // bool [batch, keys], for cross-attention
   // int64 [batch]: identities of the sequences, for dropout and samples of tokens; undefined means 0, 1, 2 ….
   at::Tensor sample_ids = {};
-  MatmulPrecision precision = MatmulPrecision::fp32;  // of the projections
+  MatmulPrecision precision = MatmulPrecision::fp32;  // of projections and attention
   std::uint64_t step = 0;               // counts training forwards: names the draws of dropout and random patterns
   std::vector<PatternPlan> plans = {};  // one a head group: what the last forward used
   bool reuse_plans = false;             // attend over `plans` instead of making new ones (activation checkpointing)

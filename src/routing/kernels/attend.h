@@ -62,6 +62,7 @@ struct AttendRules {
   const float* relative_value = nullptr;             // absent means zero
   double dropout = 0.0;                              // probability
   const std::uint64_t* dropout_unit_keys = nullptr;  // [batch * heads], needed if dropout > 0
+  bool bf16 = false;                                 // factors of products may be rounded to bfloat16
 };
 
 struct AttendProblem {

@@ -145,7 +145,7 @@ FlatCall unflatten(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v
                    OptionalInt lookback, OptionalInt lookahead, bool causal, c10::string_view self, double scale,
                    c10::string_view merge, double merge_eps, c10::string_view relative,
                    const OptionalTensor& relative_key, const OptionalTensor& relative_value, double dropout,
-                   std::int64_t dropout_key, const OptionalTensor& sample_ids) {
+                   std::int64_t dropout_key, const OptionalTensor& sample_ids, bool bf16) {
   const auto word = [](c10::string_view text) { return std::string_view(text.data(), text.size()); };
   const auto number = [](OptionalInt value) { return value ? std::optional(*value) : std::nullopt; };
   require<InputError>(q.dim() == 4 && k.dim() == 4, "attend: q has ", q.dim(), " dimensions and k ", k.dim(),
@@ -175,7 +175,8 @@ FlatCall unflatten(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v
                   .relative_value = relative_value.value_or(at::Tensor()),
                   .dropout = {.probability = dropout,
                               .key = std::bit_cast<std::uint64_t>(dropout_key),
-                              .sample_ids = sample_ids.value_or(at::Tensor())}};
+                              .sample_ids = sample_ids.value_or(at::Tensor())},
+                  .precision = bf16 ? MatmulPrecision::bf16 : MatmulPrecision::fp32};
   return call;
 }
 
@@ -200,7 +201,7 @@ using AttendSignature = std::tuple<at::Tensor, at::Tensor>(
     const at::Tensor&, const at::Tensor&, const at::Tensor&, const at::Tensor&, const at::Tensor&, const at::Tensor&,
     const at::Tensor&, const at::Tensor&, const at::Tensor&, const at::Tensor&, OptionalInt, OptionalInt, bool,
     c10::string_view, double, c10::string_view, double, c10::string_view, const OptionalTensor&, const OptionalTensor&,
-    double, std::int64_t, const OptionalTensor&);
+    double, std::int64_t, const OptionalTensor&, bool);
 
 // Chooses the instance of one of the templates above that has the operator's signature.
 template <class Signature>
@@ -217,7 +218,7 @@ TORCH_LIBRARY(routing, library) {
       "attend(Tensor q, Tensor k, Tensor v, Tensor query_order, Tensor key_order, Tensor groups, Tensor unit_offsets, "
       "Tensor member_offsets, Tensor member_group, Tensor member_rank, int? lookback, int? lookahead, bool causal, "
       "str self, float scale, str merge, float merge_eps, str relative, Tensor? relative_key, Tensor? relative_value, "
-      "float dropout, int dropout_key, Tensor? sample_ids) -> (Tensor output, Tensor lse)");
+      "float dropout, int dropout_key, Tensor? sample_ids, bool bf16=False) -> (Tensor output, Tensor lse)");
 }
 
 TORCH_LIBRARY_IMPL(routing, Autograd, library) {
@@ -237,13 +238,13 @@ AttendResult attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& 
     return value ? OptionalInt(*value) : OptionalInt();
   };
   const auto word = [](std::string_view text) { return c10::string_view(text.data(), text.size()); };
-  const auto [output, lse] =
-      op.call(q, k, v, plan.query_order, plan.key_order, plan.groups, plan.unit_offsets, plan.query_index.offsets,
-              plan.query_index.group, plan.query_index.rank, number(plan.rules.lookback), number(plan.rules.lookahead),
-              plan.rules.causal, word(to_string(plan.rules.self)), options.scale, word(to_string(options.merge)),
-              options.merge_eps, word(to_string(options.relative)), if_defined(options.relative_key),
-              if_defined(options.relative_value), options.dropout.probability,
-              std::bit_cast<std::int64_t>(options.dropout.key), if_defined(options.dropout.sample_ids));
+  const auto [output, lse] = op.call(
+      q, k, v, plan.query_order, plan.key_order, plan.groups, plan.unit_offsets, plan.query_index.offsets,
+      plan.query_index.group, plan.query_index.rank, number(plan.rules.lookback), number(plan.rules.lookahead),
+      plan.rules.causal, word(to_string(plan.rules.self)), options.scale, word(to_string(options.merge)),
+      options.merge_eps, word(to_string(options.relative)), if_defined(options.relative_key),
+      if_defined(options.relative_value), options.dropout.probability, std::bit_cast<std::int64_t>(options.dropout.key),
+      if_defined(options.dropout.sample_ids), options.precision == MatmulPrecision::bf16);
   return {output, lse};
 }
 

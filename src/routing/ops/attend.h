@@ -11,6 +11,7 @@
 
 #include "routing/config/attention_rules.h"
 #include "routing/ops/plan_tensors.h"
+#include "routing/ops/precision.h"
 
 #include <ATen/ATen.h>
 
@@ -34,6 +35,9 @@ struct AttendOptions {
   at::Tensor relative_key = {};    // [2 * max + 1, dim]: row max + clip(offset, -max, max); absent means zero
   at::Tensor relative_value = {};  // [2 * max + 1, value_dim]; absent means zero
   AttentionDropout dropout = {};
+  // bf16: q, k, v, probabilities and their gradients may be rounded to bfloat16 as factors of products, where the
+  // processor gains by it; softmax, sums and results stay float32. See kernels/attend.h.
+  MatmulPrecision precision = MatmulPrecision::fp32;
 };
 
 struct AttendInputs {

@@ -66,7 +66,8 @@ class FusedCall {
                       .relative = options.relative,
                       .relative_key = numbers_or_null(relative_key_),
                       .relative_value = numbers_or_null(relative_value_),
-                      .dropout = options.dropout.probability};
+                      .dropout = options.dropout.probability,
+                      .bf16 = options.precision == MatmulPrecision::bf16};
     for (const at::Tensor& table : {relative_key_, relative_value_}) {
       if (table.defined()) problem_.rules.max_relative = (table.size(0) - 1) / 2;
     }

@@ -7,12 +7,11 @@
 // kernels/dense.h. Double, other devices and meta tensors are computed by the same formulas on tensors.
 #pragma once
 
+#include "routing/ops/precision.h"
+
 #include <ATen/ATen.h>
 
 namespace routing {
-
-// bf16: factors of float32 products are rounded to bfloat16, sums and results stay float32. Double is never rounded.
-enum class MatmulPrecision { fp32, bf16 };
 
 enum class Activation { none, relu };
 

@@ -1,0 +1,9 @@
+// How exactly products of float32 tensors are computed.
+#pragma once
+
+namespace routing {
+
+// bf16: factors of float32 products are rounded to bfloat16, sums and results stay float32. Double is never rounded.
+enum class MatmulPrecision { fp32, bf16 };
+
+}  // namespace routing
