@@ -21,7 +21,8 @@ class IsaLevels : public ::testing::Test {
 };
 
 TEST_F(IsaLevels, NamesAndLevelsAreInverse) {
-  for (const Isa isa : {Isa::generic, Isa::avx2, Isa::avx512}) EXPECT_EQ(parse_isa(to_string(isa)), isa);
+  for (const Isa isa : {Isa::generic, Isa::avx2, Isa::avx512, Isa::avx512_bf16, Isa::amx})
+    EXPECT_EQ(parse_isa(to_string(isa)), isa);
   try {
     parse_isa("avx513");
     FAIL() << "avx513 was taken for a level";
@@ -36,10 +37,20 @@ TEST_F(IsaLevels, SupportedLevelsAreThoseOfTheProcessor) {
   EXPECT_EQ(isas.front(), Isa::generic);
   EXPECT_EQ(std::count(isas.begin(), isas.end(), Isa::avx2), cpu.avx2 && cpu.fma ? 1 : 0);
   EXPECT_LE(std::count(isas.begin(), isas.end(), Isa::avx512), cpu.avx512f ? 1 : 0);
+  EXPECT_EQ(std::count(isas.begin(), isas.end(), Isa::avx512_bf16), cpu.avx512_bf16 ? 1 : 0);
+  EXPECT_LE(std::count(isas.begin(), isas.end(), Isa::amx), cpu.amx_bf16 ? 1 : 0);
+  EXPECT_TRUE(std::is_sorted(isas.begin(), isas.end()));
+}
+
+TEST_F(IsaLevels, ALevelIncludesItselfAndThoseBelow) {
+  EXPECT_TRUE(includes(Isa::amx, Isa::avx512));
+  EXPECT_TRUE(includes(Isa::avx512, Isa::avx512));
+  EXPECT_FALSE(includes(Isa::avx512, Isa::avx512_bf16));
+  EXPECT_FALSE(includes(Isa::generic, Isa::avx2));
 }
 
 TEST_F(IsaLevels, ASettingTakesAndAnUnsupportedOneIsRefusedNamingTheBest) {
-  for (const Isa isa : {Isa::generic, Isa::avx2, Isa::avx512}) {
+  for (const Isa isa : {Isa::generic, Isa::avx2, Isa::avx512, Isa::avx512_bf16, Isa::amx}) {
     const auto& isas = supported_isas();
     if (std::count(isas.begin(), isas.end(), isa) == 1) {
       set_active_isa(isa);

@@ -17,9 +17,16 @@ constexpr std::int64_t kBlocksPerChunk = 4;
 constexpr std::int64_t kRowsPerChunk = 512;
 constexpr std::int64_t kNumbersPerChunk = 4096;
 
-AttendLoops loops_in_force() {
+// Below the levels with bfloat16 instructions there is nothing to gain by rounding.
+AttendLoops loops_in_force(bool bf16) {
 #if defined(__x86_64__)
   switch (active_isa()) {
+    case Isa::amx:
+      if (bf16) return attend_loops_amx();
+      return attend_loops_avx512();
+    case Isa::avx512_bf16:
+      if (bf16) return attend_loops_avx512_bf16();
+      return attend_loops_avx512();
     case Isa::avx512:
       return attend_loops_avx512();
     case Isa::avx2:
@@ -31,35 +38,40 @@ AttendLoops loops_in_force() {
   return attend_loops_generic();
 }
 
+// Numbers on a cache line of their own.
+class AlignedFloats {
+ public:
+  float* at_least(std::int64_t size) {
+    constexpr std::size_t kAlignment = 64;
+    const std::size_t needed = static_cast<std::size_t>(size) + kAlignment / sizeof(float);
+    if (memory_.size() < needed) memory_.resize(needed);
+    const auto address = reinterpret_cast<std::uintptr_t>(memory_.data());
+    return memory_.data() + (kAlignment - address % kAlignment) % kAlignment / sizeof(float);
+  }
+
+ private:
+  std::vector<float> memory_;
+};
+
 // Memory of the calling thread, kept from block to block.
 float* thread_scratch(std::int64_t size) {
-  constexpr std::size_t kAlignment = 64;
-  thread_local std::vector<float> memory;
-  const std::size_t needed = static_cast<std::size_t>(size) + kAlignment / sizeof(float);
-  if (memory.size() < needed) memory.resize(needed);
-  const auto address = reinterpret_cast<std::uintptr_t>(memory.data());
-  return memory.data() + (kAlignment - address % kAlignment) % kAlignment / sizeof(float);
+  thread_local AlignedFloats memory;
+  return memory.at_least(size);
 }
 
-// A relative table the way blocks read it, see RelativeTable.
-class SkewedTable {
+// A relative table the way the level reads it.
+class PackedTable {
  public:
-  SkewedTable(const float* rows, std::int64_t dim, std::int64_t max, std::int64_t lanes) {
+  PackedTable(const float* rows, std::int64_t dim, std::int64_t max, const AttendLoops& loops) {
     if (rows == nullptr) return;
-    const std::int64_t width = 2 * max + 2 * lanes - 1;
-    numbers_.resize(static_cast<std::size_t>(width * dim));
-    parallel_for(0, width, kRowsPerChunk, [&](std::int64_t first, std::int64_t last) {
-      for (std::int64_t x = first; x < last; ++x) {
-        const float* row = rows + (std::clamp(max + lanes - 1 - x, -max, max) + max) * dim;
-        for (std::int64_t d = 0; d < dim; ++d) numbers_[static_cast<std::size_t>(d * width + x)] = row[d];
-      }
-    });
-    table_ = {rows, numbers_.data(), width};
+    float* packed = numbers_.at_least(loops.table_size(max, dim));
+    loops.pack_table(rows, max, dim, packed);
+    table_ = {rows, packed};
   }
   const RelativeTable& table() const { return table_; }
 
  private:
-  std::vector<float> numbers_;
+  AlignedFloats numbers_;
   RelativeTable table_;
 };
 
@@ -74,8 +86,8 @@ class Blocks {
   Blocks(const AttendProblem& problem, const AttendLoops& loops)
       : problem_(problem),
         lanes_(loops.lanes),
-        key_table_(problem.rules.relative_key, problem.rules.dim, problem.rules.max_relative, loops.lanes),
-        value_table_(problem.rules.relative_value, problem.rules.value_dim, problem.rules.max_relative, loops.lanes) {}
+        key_table_(problem.rules.relative_key, problem.rules.dim, problem.rules.max_relative, loops),
+        value_table_(problem.rules.relative_value, problem.rules.value_dim, problem.rules.max_relative, loops) {}
 
   std::int64_t in_group(std::int64_t group) const {
     const std::int64_t* range = problem_.plan.groups + group * 4;
@@ -122,7 +134,7 @@ class Blocks {
  private:
   const AttendProblem& problem_;  // NOLINT(cppcoreguidelines-avoid-const-or-ref-data-members): lives for one call
   std::int64_t lanes_;
-  SkewedTable key_table_, value_table_;
+  PackedTable key_table_, value_table_;
 };
 
 bool one_group_per_token(const AttendPlan& plan) {
@@ -145,6 +157,10 @@ float mean_weight(const AttendProblem& problem, std::int64_t row) {
     if (!plan.views[entry_of(plan, member)].sees_nothing()) ++groups;
   }
   return groups == 0 ? 0.0F : static_cast<float>(1.0 / (static_cast<double>(groups) + problem.rules.merge_eps));
+}
+
+std::int64_t table_limit(const AttendRules& rules) {
+  return rules.relative_key == nullptr && rules.relative_value == nullptr ? -1 : rules.max_relative;
 }
 
 struct BlockNumber {
@@ -209,7 +225,7 @@ void add_parts(const std::vector<float>& parts, std::int64_t size, float* total)
 void attend_forward(const AttendProblem& problem, const HeadRows<float>& output, float* lse) {
   const AttendPlan& plan = problem.plan;
   const AttendRules& rules = problem.rules;
-  const AttendLoops loops = loops_in_force();
+  const AttendLoops loops = loops_in_force(rules.bf16);
   const Blocks blocks(problem, loops);
   const std::int64_t units = plan.batch * plan.heads;
   std::vector<BlockNumber> numbers;
@@ -226,7 +242,7 @@ void attend_forward(const AttendProblem& problem, const HeadRows<float>& output,
     partial.lse.resize(static_cast<std::size_t>(entries));
   }
   const double one_group_weight = rules.merge == Merge::mean ? 1.0 / (1.0 + rules.merge_eps) : 1.0;
-  const std::int64_t scratch_size = loops.scratch_size(rules.dim, rules.value_dim);
+  const std::int64_t scratch_size = loops.scratch_size(rules.dim, rules.value_dim, table_limit(rules));
   parallel_for(0, static_cast<std::int64_t>(numbers.size()), kBlocksPerChunk,
                [&](std::int64_t first, std::int64_t last) {
                  float* scratch = thread_scratch(scratch_size);
@@ -257,7 +273,7 @@ void attend_forward(const AttendProblem& problem, const HeadRows<float>& output,
 void attend_backward(const AttendProblem& problem, const AttendBackward& call) {
   const AttendPlan& plan = problem.plan;
   const AttendRules& rules = problem.rules;
-  const AttendLoops loops = loops_in_force();
+  const AttendLoops loops = loops_in_force(rules.bf16);
   const Blocks blocks(problem, loops);
   const std::int64_t units = plan.batch * plan.heads;
   const std::int64_t table_rows = 2 * rules.max_relative + 1;
@@ -275,7 +291,7 @@ void attend_backward(const AttendProblem& problem, const AttendBackward& call) {
     });
   }
   const bool own_softmax = rules.merge == Merge::mean && !one_group_per_token(plan);
-  const std::int64_t scratch_size = loops.scratch_size(rules.dim, rules.value_dim);
+  const std::int64_t scratch_size = loops.scratch_size(rules.dim, rules.value_dim, table_limit(rules));
   parallel_for(0, units, 1, [&](std::int64_t unit, std::int64_t /*last*/) {
     float* scratch = thread_scratch(scratch_size);
     BlockGradient gradient;

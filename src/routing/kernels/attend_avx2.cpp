@@ -20,7 +20,7 @@ namespace {
 }  // namespace
 
 AttendLoops attend_loops_avx2() {
-  return {kLanes, scratch_size, forward, backward};
+  return {kLanes, scratch_size, table_size, pack_table, forward, backward};
 }
 
 }  // namespace routing::kernels

@@ -1,8 +1,9 @@
 // Between the driver of fused attention and its loops, which are compiled once per instruction set.
 //
-// The unit of work is a block: up to `lanes` neighbouring queries of one group. A block lies across vector registers,
-// one query per lane, so that softmax statistics are vectors and nothing is ever summed across lanes. Keys come one row
-// after the other. Rows of tiles are written [key][lane] and called columns-first below: "S[j][i]".
+// The unit of work is a block: up to `lanes` neighbouring queries of one group. In the loops for float32 it lies across
+// vector registers, one query per lane, so that softmax statistics are vectors and nothing is ever summed across lanes;
+// keys come one row after the other, and rows of tiles are written [key][lane]: "S[j][i]". In the loops for bfloat16
+// (attend_bf16_*.inl) queries are rows of small matrix products.
 #pragma once
 
 #include "routing/kernels/query_view.h"
@@ -15,12 +16,10 @@ namespace routing::kernels {
 // 15 % more (local and full attention, 4 x 4 heads of 32, 2048 tokens, AVX-512 on an AMD EPYC of 2023, one thread).
 inline constexpr std::int64_t kKeyTile = 64;
 
-// One relative table. `rows` is the table itself, [2 * max + 1, dim]. `skewed` holds it so that the rows which one key
-// needs for all lanes stand side by side: skewed[d][x] = rows[clip(max + lanes - 1 - x)][d], x < width.
+// One relative table: the table itself, [2 * max + 1, dim], and what the level's pack_table made of it.
 struct RelativeTable {
   const float* rows = nullptr;
-  const float* skewed = nullptr;
-  std::int64_t width = 0;
+  const float* packed = nullptr;
 };
 
 struct Block {
@@ -78,10 +77,13 @@ struct BlockGradient {
   float* d_value_table = nullptr;
 };
 
-// The loops of one level. Scratch is aligned to 64 bytes and holds scratch_size(dim, value_dim) numbers.
+// The loops of one level. Scratch and packed tables are aligned to 64 bytes; scratch_size and table_size count float32.
+// max_relative is -1 for the scratch of blocks without tables.
 struct AttendLoops {
   std::int64_t lanes = 0;
-  std::int64_t (*scratch_size)(std::int64_t dim, std::int64_t value_dim) = nullptr;
+  std::int64_t (*scratch_size)(std::int64_t dim, std::int64_t value_dim, std::int64_t max_relative) = nullptr;
+  std::int64_t (*table_size)(std::int64_t max_relative, std::int64_t dim) = nullptr;
+  void (*pack_table)(const float* rows, std::int64_t max_relative, std::int64_t dim, float* packed) = nullptr;
   void (*forward)(const Block& block, const BlockResult& result, float* scratch) = nullptr;
   void (*backward)(const Block& block, const BlockGradient& gradient, float* scratch) = nullptr;
 };
@@ -89,5 +91,8 @@ struct AttendLoops {
 AttendLoops attend_loops_generic();
 AttendLoops attend_loops_avx2();
 AttendLoops attend_loops_avx512();
+// These round the factors of products to bfloat16.
+AttendLoops attend_loops_avx512_bf16();
+AttendLoops attend_loops_amx();
 
 }  // namespace routing::kernels

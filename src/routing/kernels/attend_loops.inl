@@ -99,12 +99,16 @@ inline KeyRange keys_of_lane(const Lanes& lanes, const Tile& tile, std::int64_t 
   return range;
 }
 
+inline SkewedTable skewed_table(const Block& block, const RelativeTable& table) {
+  return {table.packed, skewed_width(block.max_relative)};
+}
+
 // c[j][i] += vector of lane i . table row of (i, j). `b` is [dim][lane]. Lanes with consecutive centers share the
 // skewed table; other lists take the same sums number by number, so that the bits do not tell which way was taken.
 inline void add_table_dots(const Block& block, const Lanes& lanes, const Tile& tile, const RelativeTable& table,
                            std::int64_t dim, const float* b, float* c) {
   if (lanes.consecutive) {
-    skewed_dots(table, tile.start, tile.count, dim, b, c);
+    skewed_dots(skewed_table(block, table), tile.start, tile.count, dim, b, c);
     return;
   }
   for (std::int64_t i = 0; i < block.num_queries; ++i) {
@@ -131,7 +135,7 @@ inline void add_table_dots(const Block& block, const Lanes& lanes, const Tile& t
 inline void add_table_rows(const Block& block, const Lanes& lanes, const Tile& tile, const RelativeTable& table,
                            std::int64_t dim, const float* weights, float* c, float* row_sum) {
   if (lanes.consecutive) {
-    skewed_combine(table, tile.start, dim, tile.count, weights, c);
+    skewed_combine(skewed_table(block, table), tile.start, dim, tile.count, weights, c);
     return;
   }
   for (std::int64_t i = 0; i < block.num_queries; ++i) {
@@ -329,7 +333,7 @@ inline float lse_of(const Softmax& softmax, std::int64_t i) {
   return softmax.total[i] == 0.0F ? -__builtin_inff() : softmax.largest[i] + __builtin_logf(softmax.total[i]);
 }
 
-inline std::int64_t scratch_size(std::int64_t dim, std::int64_t value_dim) {
+inline std::int64_t scratch_size(std::int64_t dim, std::int64_t value_dim, std::int64_t /*max_relative*/) {
   return carve(dim, value_dim, nullptr, nullptr);
 }
 

@@ -62,6 +62,28 @@ inline Vec exp_of(Vec x) {
   return too_low ? Vec{} : p * (Vec)power;
 }
 
+// A relative table, so that the rows which one key needs for all lanes stand side by side:
+// numbers[d][x] = rows[clip(max + lanes - 1 - x)][d], x < width.
+struct SkewedTable {
+  const float* numbers;
+  std::int64_t width;
+};
+inline std::int64_t skewed_width(std::int64_t max_relative) {
+  return 2 * max_relative + 2 * kLanes - 1;
+}
+inline std::int64_t table_size(std::int64_t max_relative, std::int64_t dim) {
+  return skewed_width(max_relative) * dim;
+}
+inline void pack_table(const float* rows, std::int64_t max_relative, std::int64_t dim, float* packed) {
+  const std::int64_t width = skewed_width(max_relative);
+  for (std::int64_t x = 0; x < width; ++x) {
+    std::int64_t offset = max_relative + kLanes - 1 - x;
+    offset = offset < -max_relative ? -max_relative : (offset > max_relative ? max_relative : offset);
+    const float* row = rows + (offset + max_relative) * dim;
+    for (std::int64_t d = 0; d < dim; ++d) packed[d * width + x] = row[d];
+  }
+}
+
 // rows[r][t * step] for r < kCount: what a register block broadcasts.
 template <int kCount>
 inline void dots_block(const float* const* rows, std::int64_t step, std::int64_t depth, const float* b,
@@ -156,13 +178,13 @@ inline void skewed_dots_block(const float* skewed, std::int64_t skewed_stride, c
 }
 
 // c[r][lane] += sum over t of skewed[t][starts[r] + lane] * b[t][lane]: the table rows of all lanes for key r.
-inline void skewed_dots(const RelativeTable& table, const std::int64_t* starts, std::int64_t num_rows,
+inline void skewed_dots(const SkewedTable& table, const std::int64_t* starts, std::int64_t num_rows,
                         std::int64_t depth, const float* b, float* c) {
   std::int64_t r = 0;
   for (; r + kRows <= num_rows; r += kRows) {
-    skewed_dots_block<kRows>(table.skewed, table.width, starts + r, depth, b, c + r * kLanes);
+    skewed_dots_block<kRows>(table.numbers, table.width, starts + r, depth, b, c + r * kLanes);
   }
-  for (; r < num_rows; ++r) skewed_dots_block<1>(table.skewed, table.width, starts + r, depth, b, c + r * kLanes);
+  for (; r < num_rows; ++r) skewed_dots_block<1>(table.numbers, table.width, starts + r, depth, b, c + r * kLanes);
 }
 
 template <int kCount>
@@ -188,13 +210,13 @@ inline void skewed_combine_block(const float* skewed, std::int64_t skewed_stride
 }
 
 // c[e][lane] += sum over t of skewed[e][starts[t] + lane] * b[t][lane], e < width
-inline void skewed_combine(const RelativeTable& table, const std::int64_t* starts, std::int64_t width,
+inline void skewed_combine(const SkewedTable& table, const std::int64_t* starts, std::int64_t width,
                            std::int64_t depth, const float* b, float* c) {
   std::int64_t e = 0;
   for (; e + kRows <= width; e += kRows) {
-    skewed_combine_block<kRows>(table.skewed + e * table.width, table.width, starts, depth, b, c + e * kLanes);
+    skewed_combine_block<kRows>(table.numbers + e * table.width, table.width, starts, depth, b, c + e * kLanes);
   }
   for (; e < width; ++e) {
-    skewed_combine_block<1>(table.skewed + e * table.width, table.width, starts, depth, b, c + e * kLanes);
+    skewed_combine_block<1>(table.numbers + e * table.width, table.width, starts, depth, b, c + e * kLanes);
   }
 }

@@ -12,7 +12,7 @@
 namespace routing::kernels {
 namespace {
 
-constexpr std::array kEveryIsa{Isa::generic, Isa::avx2, Isa::avx512};
+constexpr std::array kEveryIsa{Isa::generic, Isa::avx2, Isa::avx512, Isa::avx512_bf16, Isa::amx};
 
 bool runs_here(Isa isa) {
   const CpuFeatures& cpu = cpu_features();
@@ -23,6 +23,10 @@ bool runs_here(Isa isa) {
       return cpu.avx2 && cpu.fma;
     case Isa::avx512:
       return cpu.avx2 && cpu.fma && cpu.avx512f && cpu.avx512bw && cpu.avx512dq && cpu.avx512vl;
+    case Isa::avx512_bf16:
+      return runs_here(Isa::avx512) && cpu.avx512_bf16;
+    case Isa::amx:
+      return runs_here(Isa::avx512_bf16) && cpu.amx_bf16 && request_amx_permission() == AmxPermission::granted;
   }
   return false;
 }
@@ -56,6 +60,10 @@ std::string_view to_string(Isa isa) {
       return "avx2";
     case Isa::avx512:
       return "avx512";
+    case Isa::avx512_bf16:
+      return "avx512_bf16";
+    case Isa::amx:
+      return "amx";
   }
   return "unknown";
 }
@@ -75,6 +83,10 @@ const std::vector<Isa>& supported_isas() {
 
 Isa active_isa() {
   return level_in_force();
+}
+
+bool includes(Isa level, Isa other) {
+  return level >= other;
 }
 
 void set_active_isa(Isa isa) {

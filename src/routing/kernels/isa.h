@@ -1,7 +1,8 @@
 // Which instruction set the kernels use.
 //
 // The best one that the processor and the operating system support, unless the environment says ROUTING_ISA=generic,
-// avx2 or avx512. Results of different levels may differ in the last bits; results of one level never do.
+// avx2, avx512, avx512_bf16 or amx. Results of different levels may differ in the last bits; results of one level never
+// do.
 #pragma once
 
 #include <string_view>
@@ -10,9 +11,11 @@
 namespace routing::kernels {
 
 enum class Isa {
-  generic,  // what every processor of the architecture has
-  avx2,     // AVX2 and FMA
-  avx512,   // AVX-512 F, BW, DQ, VL
+  generic,      // what every processor of the architecture has
+  avx2,         // AVX2 and FMA
+  avx512,       // AVX-512 F, BW, DQ, VL
+  avx512_bf16,  // and its products of bfloat16
+  amx,          // and tiles of bfloat16, if the kernel hands them over
 };
 
 std::string_view to_string(Isa isa);
@@ -25,6 +28,8 @@ const std::vector<Isa>& supported_isas();
 // The level in force. The first call reads ROUTING_ISA and throws a ConfigError that names the best level if this
 // machine cannot run what it asks for.
 Isa active_isa();
+// Does this level have everything of that one?
+bool includes(Isa level, Isa other);
 // Takes another level from now on; the same ConfigError. For tests and benchmarks.
 void set_active_isa(Isa isa);
 

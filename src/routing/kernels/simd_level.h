@@ -32,8 +32,8 @@ template <class Body>
 void at_best_level(const Body& body) {
 #if defined(__x86_64__)
   const Isa isa = active_isa();
-  if (isa == Isa::avx512) return simd_detail::with_avx512(body);
-  if (isa == Isa::avx2) return simd_detail::with_avx2(body);
+  if (includes(isa, Isa::avx512)) return simd_detail::with_avx512(body);
+  if (includes(isa, Isa::avx2)) return simd_detail::with_avx2(body);
 #endif
   body();
 }

@@ -1,0 +1,306 @@
+// The backward pass of one block of fused attention in bfloat16. Included after attend_bf16_forward.inl. The formulas
+// stand in attend_backward.inl.
+//
+// Probabilities and their gradients of one tile are kept for all strips, transposed, so that the gradients of keys and
+// values are one product each that sums over all queries of the block.
+
+struct RowGradient {
+  float shift[kQueries];       // log2 of what the scores are divided by
+  float correction[kQueries];
+};
+
+inline float dot_rows(const float* a, const float* b, std::int64_t count) {
+  __m512 sum = _mm512_setzero_ps();
+  for (std::int64_t e = 0; e < count; e += kVector) {
+    const __mmask16 lanes = first_lanes(count - e);
+    sum = _mm512_fmadd_ps(_mm512_maskz_loadu_ps(lanes, a + e), _mm512_maskz_loadu_ps(lanes, b + e), sum);
+  }
+  return _mm512_reduce_add_ps(sum);
+}
+
+inline void pack_d_output(const Block& block, const BlockGradient& gradient, Half* rows) {
+  const std::int64_t padded = round_up(block.value_dim, kStep);
+  if (gradient.output_weight == nullptr) {
+    pack_query_rows(block, gradient.d_output, gradient.d_output_stride, block.value_dim, rows);
+    return;
+  }
+  for (std::int64_t i = 0; i < round_up(block.num_queries, kStep); ++i) {
+    if (i >= block.num_queries) {
+      clear_halves(rows + i * padded, padded);
+      continue;
+    }
+    const std::int64_t position = block.query_positions[i];
+    const __m512 weight = _mm512_set1_ps(gradient.output_weight[position]);
+    const float* row = gradient.d_output + position * gradient.d_output_stride;
+    for (std::int64_t e = 0; e < padded; e += kStep) {
+      const __m512 low = _mm512_maskz_loadu_ps(first_lanes(block.value_dim - e), row + e);
+      const __m512 high = _mm512_maskz_loadu_ps(first_lanes(block.value_dim - e - kVector), row + e + kVector);
+      store_halves(rows + i * padded + e, _mm512_mul_ps(low, weight), _mm512_mul_ps(high, weight));
+    }
+  }
+}
+
+// With a softmax per group, its statistics and output are those that attend_block just left in memory.
+inline void read_row_gradients(const Block& block, const BlockGradient& gradient, const Memory& memory,
+                               RowGradient& rows) {
+  const std::int64_t padded = round_up(block.value_dim, kStep);
+  for (std::int64_t i = 0; i < kQueries; ++i) {
+    rows.shift[i] = rows.correction[i] = 0.0F;
+    if (i >= block.num_queries) continue;
+    const std::int64_t position = block.query_positions[i];
+    const float lse = gradient.lse[position];
+    if (lse == -__builtin_inff()) continue;
+    const float* d_output = gradient.d_output + position * gradient.d_output_stride;
+    const float d_lse = gradient.d_lse[position];
+    if (!gradient.own_softmax) {
+      rows.shift[i] = lse * kLog2E;
+      rows.correction[i] =
+          dot_rows(d_output, gradient.output + position * gradient.output_stride, block.value_dim) - d_lse;
+      continue;
+    }
+    const float total = total_of(memory, i);
+    if (total == 0.0F) continue;
+    const float own_lse = lse_of(memory, i, total);
+    const float weight = gradient.output_weight == nullptr ? 1.0F : gradient.output_weight[position];
+    rows.shift[i] = own_lse * kLog2E;
+    rows.correction[i] = weight * dot_rows(d_output, memory.o + i * padded, block.value_dim) / total -
+                         d_lse * __builtin_expf(own_lse - lse);
+  }
+}
+
+// Probabilities after dropout to memory.p, gradients of the scores to memory.ds, for one strip and tile.
+inline void differentiate_strip(const Block& block, const Queries& queries, const Strip& strip, const Tile& tile,
+                                const Columns& columns, const Tables& tables, const RowGradient& rows,
+                                const Memory& memory) {
+  const __m512 factor = _mm512_set1_ps(block.scale * kLog2E);
+  for (std::int64_t r = 0; r < kStep; ++r) {
+    const std::int64_t i = strip.begin + r;
+    const std::uint64_t visible = columns.all_visible ? ~std::uint64_t{0} : visible_keys(queries, tile, i);
+    if (visible == 0) {
+      clear_halves(memory.p + r * kKeyTile + columns.step_from, columns.step_to - columns.step_from);
+      clear_halves(memory.ds + r * kKeyTile + columns.step_from, columns.step_to - columns.step_from);
+      continue;
+    }
+    const __m512 shift = _mm512_set1_ps(rows.shift[i]);
+    const __m512 correction = _mm512_set1_ps(rows.correction[i]);
+    const std::uint64_t kept = block.dropout ? kept_in_tile(block, tile, columns, i) : 0;
+    for (std::int64_t j = columns.step_from; j < columns.step_to; j += kStep) {
+      __m512 p[2];
+      __m512 ds[2];
+      for (int half = 0; half < 2; ++half) {
+        const std::int64_t at = j + half * kVector;
+        const auto mask = static_cast<__mmask16>(visible >> at);
+        const bool relative = tables.key.rows > 0 || tables.value.rows > 0;
+        TableLanes lanes;
+        if (relative) lanes = table_lanes(block, queries, tile, i, at);
+        __m512 score = _mm512_load_ps(memory.s + r * kKeyTile + at);
+        if (tables.key.rows > 0) {
+          score = _mm512_add_ps(score, look_up(block, queries, lanes, memory.key_scores + i * tables.key.rows));
+        }
+        __m512 dp = _mm512_load_ps(memory.dp + r * kKeyTile + at);
+        if (tables.value.rows > 0) {
+          dp = _mm512_add_ps(dp, look_up(block, queries, lanes, memory.value_scores + i * tables.value.rows));
+        }
+        const __m512 probability = _mm512_maskz_mov_ps(mask, exp2_of(_mm512_fmsub_ps(score, factor, shift)));
+        p[half] = probability;
+        if (block.dropout) {
+          const auto keeps = static_cast<__mmask16>(kept >> at);
+          const __m512 keep_factor = _mm512_set1_ps(block.keep_factor);
+          p[half] = _mm512_maskz_mul_ps(keeps, probability, keep_factor);
+          dp = _mm512_maskz_mul_ps(keeps, dp, keep_factor);
+        }
+        ds[half] = _mm512_maskz_mul_ps(mask, probability, _mm512_sub_ps(dp, correction));
+        if (tables.key.rows > 0) add_by_row(block, lanes, ds[half], memory.ds_sums + i * tables.key.rows);
+        if (tables.value.rows > 0) add_by_row(block, lanes, p[half], memory.weight_sums + i * tables.value.rows);
+      }
+      store_halves(memory.p + r * kKeyTile + j, p[0], p[1]);
+      store_halves(memory.ds + r * kKeyTile + j, ds[0], ds[1]);
+    }
+  }
+}
+
+// to[row of key j] += factor * sums[j]
+inline void add_to_rows(const Tile& tile, const float* sums, std::int64_t dim, float factor, float* to,
+                        std::int64_t stride) {
+  const std::int64_t padded = round_up(dim, kStep);
+  const __m512 by = _mm512_set1_ps(factor);
+  for (std::int64_t j = tile.first; j < tile.last; ++j) {
+    float* row = to + tile.position[j] * stride;
+    for (std::int64_t d = 0; d < dim; d += kVector) {
+      const __mmask16 lanes = first_lanes(dim - d);
+      const __m512 sum = _mm512_load_ps(sums + j * padded + d);
+      _mm512_mask_storeu_ps(row + d, lanes, _mm512_fmadd_ps(sum, by, _mm512_maskz_loadu_ps(lanes, row + d)));
+    }
+  }
+}
+
+// d_table[x] += factor * sum over queries of sums[i][x] * vectors_i
+inline void add_to_table(const Block& block, const Queries& queries, const float* sums, std::int64_t table_rows,
+                         const Pair* vector_pairs, std::int64_t dim, float factor, const Memory& memory,
+                         float* d_table) {
+  const std::int64_t padded = round_up(dim, kStep);
+  const std::int64_t width = queries.table_to - queries.table_from;
+  Half* by_row = memory.sums_by_row;
+  for (std::int64_t s = 0; s < queries.num_strips; ++s) {
+    round_sums(queries, queries.strips[s], sums, table_rows, memory.sums_rounded);
+    transpose_halves(memory.sums_rounded, width, width, by_row + s * kStep, kQueries);
+  }
+  multiply<false>({.c = memory.products,
+                   .c_stride = padded,
+                   .a = by_row,
+                   .a_stride = kQueries,
+                   .b = vector_pairs,
+                   .b_stride = padded,
+                   .rows = width,
+                   .columns = padded,
+                   .depth = queries.num_strips * kStep});
+  const __m512 by = _mm512_set1_ps(factor);
+  for (std::int64_t x = queries.table_from; x < queries.table_to && x <= 2 * block.max_relative; ++x) {
+    float* row = d_table + x * dim;
+    const float* sum = memory.products + (x - queries.table_from) * padded;
+    for (std::int64_t d = 0; d < dim; d += kVector) {
+      const __mmask16 lanes = first_lanes(dim - d);
+      _mm512_mask_storeu_ps(row + d, lanes,
+                            _mm512_fmadd_ps(_mm512_load_ps(sum + d), by, _mm512_maskz_loadu_ps(lanes, row + d)));
+    }
+  }
+}
+
+// The gradients of one tile: keys and values get theirs, queries collect in memory.dq.
+inline void differentiate_tile(const Block& block, const BlockGradient& gradient, const Queries& queries,
+                               const Tile& tile, const Tables& tables, const RowGradient& rows, const Memory& memory) {
+  const std::int64_t padded = round_up(block.dim, kStep);
+  const std::int64_t value_padded = round_up(block.value_dim, kStep);
+  const std::int64_t key_from = tile.first - tile.first % kStep;
+  const std::int64_t key_to = round_up(tile.last, kStep);
+  std::int64_t first_strip = queries.num_strips;
+  std::int64_t last_strip = 0;
+  for (std::int64_t s = 0; s < queries.num_strips; ++s) {
+    const Strip& strip = queries.strips[s];
+    const Columns columns = columns_of(strip, tile);
+    Half* p_transposed = memory.p_transposed + strip.begin;
+    Half* ds_transposed = memory.ds_transposed + strip.begin;
+    for (std::int64_t j = key_from; j < key_to; ++j) {
+      if (j >= columns.step_from && j < columns.step_to) continue;
+      clear_halves(p_transposed + j * kQueries, kStep);
+      clear_halves(ds_transposed + j * kQueries, kStep);
+    }
+    if (columns.from >= columns.to) continue;
+    if (s < first_strip) first_strip = s;
+    last_strip = s + 1;
+    score_strip(block, strip, columns, memory);
+    multiply<false>({.c = memory.dp + columns.from,
+                     .c_stride = kKeyTile,
+                     .a = memory.d_rows + strip.begin * value_padded,
+                     .a_stride = value_padded,
+                     .b = memory.v_columns + columns.from,
+                     .b_stride = kKeyTile,
+                     .rows = strip.rows,
+                     .columns = columns.to - columns.from,
+                     .depth = value_padded});
+    differentiate_strip(block, queries, strip, tile, columns, tables, rows, memory);
+    const std::int64_t width = columns.step_to - columns.step_from;
+    multiply<true>({.c = memory.dq + strip.begin * padded,
+                    .c_stride = padded,
+                    .a = memory.ds + columns.step_from,
+                    .a_stride = kKeyTile,
+                    .b = memory.k_pairs + columns.step_from / 2 * padded,
+                    .b_stride = padded,
+                    .rows = strip.rows,
+                    .columns = padded,
+                    .depth = width});
+    transpose_halves(memory.p + columns.step_from, kKeyTile, width, p_transposed + columns.step_from * kQueries,
+                     kQueries);
+    transpose_halves(memory.ds + columns.step_from, kKeyTile, width, ds_transposed + columns.step_from * kQueries,
+                     kQueries);
+  }
+  if (first_strip >= last_strip) return;
+  const std::int64_t first_query = first_strip * kStep;
+  const std::int64_t depth = (last_strip - first_strip) * kStep;
+  const auto sum_over_queries = [&](const Half* transposed, const Pair* pairs, std::int64_t columns) {
+    multiply<false>({.c = memory.products + key_from * columns,
+                     .c_stride = columns,
+                     .a = transposed + key_from * kQueries + first_query,
+                     .a_stride = kQueries,
+                     .b = pairs + first_query / 2 * columns,
+                     .b_stride = columns,
+                     .rows = key_to - key_from,
+                     .columns = columns,
+                     .depth = depth});
+  };
+  sum_over_queries(memory.p_transposed, memory.d_pairs, value_padded);
+  add_to_rows(tile, memory.products, block.value_dim, 1.0F, gradient.dv, gradient.dv_stride);
+  sum_over_queries(memory.ds_transposed, memory.q_pairs, padded);
+  add_to_rows(tile, memory.products, block.dim, block.scale, gradient.dk, gradient.dk_stride);
+}
+
+inline void backward(const Block& block, const BlockGradient& gradient, float* scratch) {
+  [[maybe_unused]] const Session session;
+  Memory memory;
+  carve(block.dim, block.value_dim, table_limit(block), scratch, memory);
+  Queries queries;
+  read_queries(block, queries);
+  const Tables tables = tables_of(block);
+  const std::int64_t padded = round_up(block.dim, kStep);
+  const std::int64_t value_padded = round_up(block.value_dim, kStep);
+  const std::int64_t num_rows = queries.num_strips * kStep;
+  pack_query_rows(block, block.q, block.q_stride, block.dim, memory.q_rows);
+  pack_pairs(memory.q_rows, num_rows, padded, memory.q_pairs);
+  pack_d_output(block, gradient, memory.d_rows);
+  pack_pairs(memory.d_rows, num_rows, value_padded, memory.d_pairs);
+  if (gradient.own_softmax) attend_block(block, queries, tables, memory);
+  RowGradient rows;
+  read_row_gradients(block, gradient, memory, rows);
+  clear_floats(memory.dq, num_rows * padded);
+  if (tables.key.rows > 0) {
+    score_table(queries, memory.q_rows, padded, tables.key, memory.key_scores);
+    clear_sums(queries, tables.key.rows, memory.ds_sums);
+  }
+  if (tables.value.rows > 0) {
+    score_table(queries, memory.d_rows, value_padded, tables.value, memory.value_scores);
+    clear_sums(queries, tables.value.rows, memory.weight_sums);
+  }
+  for (std::int64_t begin = queries.first_key / kKeyTile * kKeyTile; begin < queries.last_key; begin += kKeyTile) {
+    Tile tile;
+    read_tile(block, queries, begin, tile);
+    const std::int64_t first = tile.first - tile.first % kStep;
+    const std::int64_t count = round_up(tile.last, kStep) - first;
+    pack_tile_rows(tile, block.k, block.k_stride, block.dim, memory.k_rows);
+    pack_tile_rows(tile, block.v, block.v_stride, block.value_dim, memory.v_rows);
+    pack_columns(memory.k_rows + first * padded, count, padded, memory.k_columns + first, kKeyTile);
+    pack_pairs(memory.k_rows + first * padded, count, padded, memory.k_pairs + first / 2 * padded);
+    pack_columns(memory.v_rows + first * value_padded, count, value_padded, memory.v_columns + first, kKeyTile);
+    for (std::int64_t j = tile.first; j < tile.last; ++j) {
+      for (std::int64_t d = 0; d < block.dim; d += kVector) {
+        __builtin_prefetch(gradient.dk + tile.position[j] * gradient.dk_stride + d);
+      }
+      for (std::int64_t e = 0; e < block.value_dim; e += kVector) {
+        __builtin_prefetch(gradient.dv + tile.position[j] * gradient.dv_stride + e);
+      }
+    }
+    differentiate_tile(block, gradient, queries, tile, tables, rows, memory);
+  }
+  if (tables.key.rows > 0) {
+    for (std::int64_t s = 0; s < queries.num_strips; ++s) {
+      round_sums(queries, queries.strips[s], memory.ds_sums, tables.key.rows, memory.sums_rounded);
+      add_table_product(queries, queries.strips[s], tables.key, memory.sums_rounded, padded, memory.dq);
+    }
+    if (gradient.d_key_table != nullptr) {
+      add_to_table(block, queries, memory.ds_sums, tables.key.rows, memory.q_pairs, block.dim, block.scale, memory,
+                   gradient.d_key_table);
+    }
+  }
+  if (tables.value.rows > 0 && gradient.d_value_table != nullptr) {
+    add_to_table(block, queries, memory.weight_sums, tables.value.rows, memory.d_pairs, block.value_dim, 1.0F, memory,
+                 gradient.d_value_table);
+  }
+  const __m512 scale = _mm512_set1_ps(block.scale);
+  for (std::int64_t i = 0; i < block.num_queries; ++i) {
+    float* row = gradient.dq + block.query_positions[i] * gradient.dq_stride;
+    for (std::int64_t d = 0; d < block.dim; d += kVector) {
+      const __mmask16 lanes = first_lanes(block.dim - d);
+      const __m512 sum = _mm512_load_ps(memory.dq + i * padded + d);
+      _mm512_mask_storeu_ps(row + d, lanes, _mm512_fmadd_ps(sum, scale, _mm512_maskz_loadu_ps(lanes, row + d)));
+    }
+  }
+}

@@ -1,0 +1,304 @@
+// Relative tables and the forward pass of one block of fused attention in bfloat16. Included after
+// attend_bf16_block.inl.
+//
+// What a query has to do with the relative tables depends on offsets, not on keys: its products with the rows of the key
+// table are computed once a block and looked up for every key; the probabilities of its keys are summed by offset and
+// meet the value table once, at the end.
+
+// scores[i][x] = rows_i . row x of the table, for the rows that the block needs.
+inline void score_table(const Queries& queries, const Half* rows, std::int64_t padded, const PackedTable& table,
+                        float* scores) {
+  const Strip& last = queries.strips[queries.num_strips - 1];
+  multiply<false>({.c = scores + queries.table_from,
+                   .c_stride = table.rows,
+                   .a = rows,
+                   .a_stride = padded,
+                   .b = table.columns + queries.table_from,
+                   .b_stride = table.rows,
+                   .rows = last.begin + last.rows,
+                   .columns = queries.table_to - queries.table_from,
+                   .depth = padded});
+}
+
+// The rows of the relative tables that 16 neighbouring keys have for one query.
+struct TableLanes {
+  std::int64_t run = -1;                    // they are rows run … run + 15, none of them clipped
+  __m512i offset = _mm512_setzero_si512();  // otherwise, row - max before clipping
+};
+
+inline TableLanes table_lanes(const Block& block, const Queries& queries, const Tile& tile, std::int64_t i,
+                              std::int64_t j) {
+  TableLanes lanes;
+  const std::int64_t row = std::int64_t{tile.base[j]} - queries.center[i] + block.max_relative;
+  if (tile.in_order[j / kVector] && row >= 0 && row + kVector <= 2 * block.max_relative + 1 &&
+      row >= queries.table_from && row + kVector <= queries.table_to) {
+    lanes.run = row;
+    return lanes;
+  }
+  lanes.offset = _mm512_sub_epi32(_mm512_load_si512(tile.base + j), _mm512_set1_epi32(queries.center[i]));
+  return lanes;
+}
+
+// scores[row of the key] for 16 keys; `scores` are those of one query.
+inline __m512 look_up(const Block& block, const Queries& queries, const TableLanes& lanes, const float* scores) {
+  if (lanes.run >= 0) return _mm512_loadu_ps(scores + lanes.run);
+  const auto max = static_cast<int>(block.max_relative);
+  const auto first = static_cast<int>(queries.table_from);
+  const auto last = static_cast<int>(queries.table_to - 1 < 2 * max ? queries.table_to - 1 : 2 * max);
+  // Keys that the query does not see may have rows that were not computed.
+  __m512i row = _mm512_add_epi32(lanes.offset, _mm512_set1_epi32(max));
+  row = _mm512_min_epi32(_mm512_max_epi32(row, _mm512_set1_epi32(first)), _mm512_set1_epi32(last));
+  const __m512i row0 = _mm512_broadcastd_epi32(_mm512_castsi512_si128(row));
+  if (_mm512_cmpeq_epi32_mask(row, row0) == 0xFFFF) {
+    return _mm512_set1_ps(scores[_mm_cvtsi128_si32(_mm512_castsi512_si128(row))]);
+  }
+  return _mm512_i32gather_ps(row, scores, 4);
+}
+
+// sums[row of the key] += weights for 16 keys. Only clipped keys share a row; they are added up first.
+inline void add_by_row(const Block& block, const TableLanes& lanes, __m512 weights, float* sums) {
+  if (lanes.run >= 0) {
+    _mm512_storeu_ps(sums + lanes.run, _mm512_add_ps(_mm512_loadu_ps(sums + lanes.run), weights));
+    return;
+  }
+  const auto max = static_cast<int>(block.max_relative);
+  const __mmask16 some = _mm512_cmpneq_ps_mask(weights, _mm512_setzero_ps());
+  if (max == 0) {
+    sums[0] += _mm512_reduce_add_ps(weights);
+    return;
+  }
+  const __mmask16 low = _mm512_mask_cmple_epi32_mask(some, lanes.offset, _mm512_set1_epi32(-max));
+  const __mmask16 high = _mm512_mask_cmpge_epi32_mask(some, lanes.offset, _mm512_set1_epi32(max));
+  if (low != 0) sums[0] += _mm512_mask_reduce_add_ps(low, weights);
+  if (high != 0) sums[2 * block.max_relative] += _mm512_mask_reduce_add_ps(high, weights);
+  const auto rest = static_cast<__mmask16>(some & ~(low | high));
+  if (rest == 0) return;
+  const __m512i row = _mm512_add_epi32(lanes.offset, _mm512_set1_epi32(max));
+  const __m512 before = _mm512_mask_i32gather_ps(_mm512_setzero_ps(), rest, row, sums, 4);
+  _mm512_mask_i32scatter_ps(sums, rest, row, _mm512_add_ps(before, weights), 4);
+}
+
+inline void clear_sums(const Queries& queries, std::int64_t table_rows, float* sums) {
+  for (std::int64_t i = 0; i < queries.num_strips * kStep; ++i) {
+    clear_floats(sums + i * table_rows + queries.table_from, queries.table_to - queries.table_from);
+  }
+}
+
+// rounded[i][x - table_from] of sums[i][x] for the rows of one strip.
+inline void round_sums(const Queries& queries, const Strip& strip, const float* sums, std::int64_t table_rows,
+                       Half* rounded) {
+  const std::int64_t width = queries.table_to - queries.table_from;
+  for (std::int64_t i = 0; i < kStep; ++i) {
+    const float* from = sums + (strip.begin + i) * table_rows + queries.table_from;
+    for (std::int64_t x = 0; x < width; x += kStep) {
+      store_halves(rounded + i * width + x, _mm512_loadu_ps(from + x), _mm512_loadu_ps(from + x + kVector));
+    }
+  }
+}
+
+// to[i] += sum over x of sums[i][x] * row x of the table
+inline void add_table_product(const Queries& queries, const Strip& strip, const PackedTable& table, const Half* rounded,
+                              std::int64_t padded, float* to) {
+  const std::int64_t width = queries.table_to - queries.table_from;
+  multiply<true>({.c = to + strip.begin * padded,
+                  .c_stride = padded,
+                  .a = rounded,
+                  .a_stride = width,
+                  .b = table.pairs + queries.table_from / 2 * padded,
+                  .b_stride = padded,
+                  .rows = strip.rows,
+                  .columns = padded,
+                  .depth = width});
+}
+
+inline void pack_query_rows(const Block& block, const float* base, std::int64_t stride, std::int64_t dim, Half* rows) {
+  const std::int64_t padded = round_up(dim, kStep);
+  for (std::int64_t i = 0; i < block.num_queries; ++i) {
+    const float* row = base + block.query_positions[i] * stride;
+    for (std::int64_t d = 0; d < dim; d += kVector) __builtin_prefetch(row + d);
+  }
+  for (std::int64_t i = 0; i < round_up(block.num_queries, kStep); ++i) {
+    if (i < block.num_queries) {
+      pack_row(base + block.query_positions[i] * stride, dim, padded, rows + i * padded);
+    } else {
+      clear_halves(rows + i * padded, padded);
+    }
+  }
+}
+
+// s[i][j] = q_i . k_j for one strip and the columns it sees.
+inline void score_strip(const Block& block, const Strip& strip, const Columns& columns, const Memory& memory) {
+  const std::int64_t padded = round_up(block.dim, kStep);
+  multiply<false>({.c = memory.s + columns.from,
+                   .c_stride = kKeyTile,
+                   .a = memory.q_rows + strip.begin * padded,
+                   .a_stride = padded,
+                   .b = memory.k_columns + columns.from,
+                   .b_stride = kKeyTile,
+                   .rows = strip.rows,
+                   .columns = columns.to - columns.from,
+                   .depth = padded});
+}
+
+struct Tables {
+  PackedTable key = {}, value = {};
+};
+inline std::int64_t table_limit(const Block& block) {
+  return block.key_table.rows == nullptr && block.value_table.rows == nullptr ? -1 : block.max_relative;
+}
+inline Tables tables_of(const Block& block) {
+  return {packed_table(block.key_table.packed, block.max_relative, block.dim),
+          packed_table(block.value_table.packed, block.max_relative, block.value_dim)};
+}
+
+// One strip against one tile: folds its scores into the running softmax and leaves the weights in memory.p.
+inline void softmax_strip(const Block& block, const Queries& queries, const Strip& strip, const Tile& tile,
+                          const Columns& columns, const Tables& tables, const Memory& memory) {
+  const __m512 hidden = _mm512_set1_ps(-__builtin_inff());
+  const __m512 factor = _mm512_set1_ps(block.scale * kLog2E);
+  std::uint64_t visible[kStep];
+  alignas(64) float row_largest[kStep];
+  for (std::int64_t r = 0; r < strip.rows; ++r) {
+    const std::int64_t i = strip.begin + r;
+    visible[r] = columns.all_visible ? ~std::uint64_t{0} : visible_keys(queries, tile, i);
+    float* row = memory.s + r * kKeyTile;
+    __m512 largest = hidden;
+    for (std::int64_t j = columns.step_from; j < columns.step_to; j += kVector) {
+      const auto mask = static_cast<__mmask16>(visible[r] >> j);
+      __m512 score = _mm512_load_ps(row + j);
+      if (tables.key.rows > 0) {
+        score = _mm512_add_ps(score, look_up(block, queries, table_lanes(block, queries, tile, i, j),
+                                             memory.key_scores + i * tables.key.rows));
+      }
+      score = _mm512_mask_mul_ps(hidden, mask, score, factor);
+      _mm512_store_ps(row + j, score);
+      largest = _mm512_max_ps(largest, score);
+    }
+    row_largest[r] = _mm512_reduce_max_ps(largest);
+  }
+  alignas(64) float shift[kStep];
+  alignas(64) float fade[kStep];
+  for (std::int64_t r = 0; r < strip.rows; r += kVector) {
+    const __m512 before = _mm512_load_ps(memory.largest + strip.begin + r);
+    const __m512 now = _mm512_max_ps(before, _mm512_load_ps(row_largest + r));
+    const __mmask16 none = _mm512_cmpeq_ps_mask(now, hidden);
+    const __m512 by = _mm512_mask_blend_ps(none, now, _mm512_setzero_ps());
+    _mm512_store_ps(memory.largest + strip.begin + r, now);
+    _mm512_store_ps(shift + r, by);
+    // Two equal numbers, also two infinite ones, leave the sums as they are.
+    const __mmask16 same = _mm512_cmpeq_ps_mask(before, now);
+    _mm512_store_ps(fade + r, _mm512_mask_blend_ps(same, exp2_of(_mm512_sub_ps(before, by)), _mm512_set1_ps(1.0F)));
+  }
+  const std::int64_t padded = round_up(block.value_dim, kStep);
+  for (std::int64_t r = 0; r < strip.rows; ++r) {
+    const std::int64_t i = strip.begin + r;
+    __m512 total = _mm512_load_ps(memory.total + i * kVector);
+    if (fade[r] != 1.0F) {
+      const __m512 by = _mm512_set1_ps(fade[r]);
+      total = _mm512_mul_ps(total, by);
+      float* o = memory.o + i * padded;
+      for (std::int64_t e = 0; e < padded; e += kVector) _mm512_store_ps(o + e, _mm512_mul_ps(_mm512_load_ps(o + e), by));
+      if (tables.value.rows > 0) {
+        float* sums = memory.weight_sums + i * tables.value.rows;
+        for (std::int64_t x = queries.table_from; x < queries.table_to; x += kVector) {
+          _mm512_storeu_ps(sums + x, _mm512_mul_ps(_mm512_loadu_ps(sums + x), by));
+        }
+      }
+    }
+    const __m512 by = _mm512_set1_ps(shift[r]);
+    const float* row = memory.s + r * kKeyTile;
+    const std::uint64_t kept =
+        block.dropout && visible[r] != 0 && i < block.num_queries ? kept_in_tile(block, tile, columns, i) : 0;
+    for (std::int64_t j = columns.step_from; j < columns.step_to; j += kStep) {
+      __m512 weight[2];
+      for (int half = 0; half < 2; ++half) {
+        const std::int64_t at = j + half * kVector;
+        weight[half] = exp2_of(_mm512_sub_ps(_mm512_load_ps(row + at), by));
+        total = _mm512_add_ps(total, weight[half]);
+        if (block.dropout) {
+          weight[half] = _mm512_maskz_mul_ps(static_cast<__mmask16>(kept >> at), weight[half],
+                                             _mm512_set1_ps(block.keep_factor));
+        }
+        if (tables.value.rows > 0) {
+          add_by_row(block, table_lanes(block, queries, tile, i, at), weight[half],
+                     memory.weight_sums + i * tables.value.rows);
+        }
+      }
+      store_halves(memory.p + r * kKeyTile + j, weight[0], weight[1]);
+    }
+    _mm512_store_ps(memory.total + i * kVector, total);
+  }
+}
+
+// Leaves the block's sums of weighted values in memory.o and the statistics of its softmax in memory.
+inline void attend_block(const Block& block, const Queries& queries, const Tables& tables, const Memory& memory) {
+  const std::int64_t padded = round_up(block.dim, kStep);
+  const std::int64_t value_padded = round_up(block.value_dim, kStep);
+  const std::int64_t rows = queries.num_strips * kStep;
+  clear_floats(memory.o, rows * value_padded);
+  clear_floats(memory.total, rows * kVector);
+  for (std::int64_t i = 0; i < rows; ++i) memory.largest[i] = -__builtin_inff();
+  if (tables.key.rows > 0) score_table(queries, memory.q_rows, padded, tables.key, memory.key_scores);
+  if (tables.value.rows > 0) clear_sums(queries, tables.value.rows, memory.weight_sums);
+  for (std::int64_t begin = queries.first_key / kKeyTile * kKeyTile; begin < queries.last_key; begin += kKeyTile) {
+    Tile tile;
+    read_tile(block, queries, begin, tile);
+    pack_tile_rows(tile, block.k, block.k_stride, block.dim, memory.k_rows);
+    pack_tile_rows(tile, block.v, block.v_stride, block.value_dim, memory.v_rows);
+    const std::int64_t first = tile.first - tile.first % kStep;
+    const std::int64_t count = round_up(tile.last, kStep) - first;
+    pack_columns(memory.k_rows + first * padded, count, padded, memory.k_columns + first, kKeyTile);
+    pack_pairs(memory.v_rows + first * value_padded, count, value_padded, memory.v_pairs + first / 2 * value_padded);
+    for (std::int64_t s = 0; s < queries.num_strips; ++s) {
+      const Strip& strip = queries.strips[s];
+      const Columns columns = columns_of(strip, tile);
+      if (columns.from >= columns.to) continue;
+      score_strip(block, strip, columns, memory);
+      softmax_strip(block, queries, strip, tile, columns, tables, memory);
+      multiply<true>({.c = memory.o + strip.begin * value_padded,
+                      .c_stride = value_padded,
+                      .a = memory.p + columns.step_from,
+                      .a_stride = kKeyTile,
+                      .b = memory.v_pairs + columns.step_from / 2 * value_padded,
+                      .b_stride = value_padded,
+                      .rows = strip.rows,
+                      .columns = value_padded,
+                      .depth = columns.step_to - columns.step_from});
+    }
+  }
+  if (tables.value.rows == 0) return;
+  for (std::int64_t s = 0; s < queries.num_strips; ++s) {
+    round_sums(queries, queries.strips[s], memory.weight_sums, tables.value.rows, memory.sums_rounded);
+    add_table_product(queries, queries.strips[s], tables.value, memory.sums_rounded, value_padded, memory.o);
+  }
+}
+
+inline float total_of(const Memory& memory, std::int64_t i) {
+  return _mm512_reduce_add_ps(_mm512_load_ps(memory.total + i * kVector));
+}
+inline float lse_of(const Memory& memory, std::int64_t i, float total) {
+  return total == 0.0F ? -__builtin_inff() : memory.largest[i] * kLn2 + __builtin_logf(total);
+}
+
+inline void forward(const Block& block, const BlockResult& result, float* scratch) {
+  [[maybe_unused]] const Session session;
+  Memory memory;
+  carve(block.dim, block.value_dim, table_limit(block), scratch, memory);
+  Queries queries;
+  read_queries(block, queries);
+  pack_query_rows(block, block.q, block.q_stride, block.dim, memory.q_rows);
+  attend_block(block, queries, tables_of(block), memory);
+  const std::int64_t padded = round_up(block.value_dim, kStep);
+  for (std::int64_t i = 0; i < block.num_queries; ++i) {
+    const std::int64_t row = result.by_position ? block.query_positions[i] : i;
+    const float total = total_of(memory, i);
+    const __m512 factor = _mm512_set1_ps(total == 0.0F ? 0.0F : result.output_factor / total);
+    float* output = result.output + row * result.output_stride;
+    const float* o = memory.o + i * padded;
+    for (std::int64_t e = 0; e < block.value_dim; e += kVector) {
+      _mm512_mask_storeu_ps(output + e, first_lanes(block.value_dim - e),
+                            _mm512_mul_ps(_mm512_load_ps(o + e), factor));
+    }
+    result.lse[row] = lse_of(memory, i, total);
+  }
+}
