@@ -5,8 +5,9 @@
 //   if (emulator.installed()) EXPECT_GT(emulator.count(AmxOperation::multiply_bf16), 0);
 //
 // A processor without AMX stops at each tile instruction with SIGILL. While an emulator lives, the handler of that
-// signal carries the instruction out on tiles in memory (support/amx_tiles.h) and goes on behind it: about 2 us for
-// each, 5 us for a full multiplication. All other illegal instructions go to the handler that was there before.
+// signal carries out this instruction and the tile instructions right behind it on tiles in memory
+// (support/amx_tiles.h), then goes on behind them: 1 to 10 us a signal (virtual machines are slow here) and 4 us a full
+// multiplication. All other illegal instructions go to the handler that was there before.
 //
 // What a processor would refuse (a shape that does not fit, a tile without configuration) prints the reason and aborts.
 // Built with AddressSanitizer, the memory of tile loads and stores is checked too.
