@@ -66,6 +66,18 @@ TEST_F(IsaLevels, ASettingTakesAndAnUnsupportedOneIsRefusedNamingTheBest) {
   }
 }
 
+// In a process of its own, because it cannot be taken back.
+TEST(IsaAssumptionDeathTest, AnAssumedLevelCanBeSet) {
+  ::testing::GTEST_FLAG(death_test_style) = "threadsafe";
+  EXPECT_EXIT(
+      {
+        assume_isa_runs(Isa::amx);
+        set_active_isa(Isa::amx);
+        std::exit(active_isa() == Isa::amx ? 0 : 1);
+      },
+      ::testing::ExitedWithCode(0), "");
+}
+
 // The environment is read at the first use, so each word needs a process of its own.
 TEST(IsaEnvironmentDeathTest, RoutingIsaForcesALevelAndRefusesUnknownOnes) {
   ::testing::GTEST_FLAG(death_test_style) = "threadsafe";

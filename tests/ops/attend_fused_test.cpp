@@ -5,6 +5,7 @@
 #include "routing/attention/position_patterns.h"
 #include "routing/core/parallel.h"
 #include "routing/kernels/isa.h"
+#include "support/attend_problems.h"
 #include "support/pattern_cases.h"
 
 #include <ATen/Parallel.h>
@@ -16,129 +17,32 @@ namespace routing {
 namespace {
 
 using kernels::Isa;
+using testing::add_tables;
+using testing::AttendProblem;
 using testing::CaseInputs;
 using testing::every_pattern_case;
+using testing::Everything;
+using testing::expect_close;
+using testing::expect_same_bits;
+using testing::hand_made_plans;
+using testing::Level;
 using testing::make_inputs;
+using testing::make_problem;
 using testing::PatternCase;
+using testing::random_inputs;
 using testing::random_tensor;
-
-// A level of instructions and the precision asked for; the levels below avx512_bf16 do not round.
-struct Level {
-  Isa isa = Isa::generic;
-  MatmulPrecision precision = MatmulPrecision::fp32;
-  bool rounds() const { return precision == MatmulPrecision::bf16 && includes(isa, Isa::avx512_bf16); }
-};
-Level level_under_test;
-
-// Of the largest number of a tensor. Probabilities and their gradients are rounded to 8 bits, and so are sums of them.
-double tolerance() {
-  return level_under_test.rounds() ? 2.5e-2 : 2e-5;
-}
-// Of the root mean square of a tensor.
-double mean_tolerance() {
-  return level_under_test.rounds() ? 1.2e-2 : 2e-5;
-}
-
-// What the kernels make of an input, so that the reference can start from the same numbers.
-at::Tensor as_read(const at::Tensor& x) {
-  return level_under_test.rounds() ? x.to(at::kBFloat16).to(at::kFloat) : x.to(at::kFloat);
-}
-
-// Everything one call of forward and backward gives.
-struct Everything {
-  AttendResult result;
-  AttendGradients d;
-  std::vector<at::Tensor> tensors() const {
-    std::vector<at::Tensor> all{result.output, result.lse, d.q, d.k, d.v};
-    if (d.relative_key.defined()) all.push_back(d.relative_key);
-    if (d.relative_value.defined()) all.push_back(d.relative_value);
-    return all;
-  }
-};
-
-struct Problem {
-  AttendInputs inputs;  // float
-  PlanTensors plan;
-  AttendOptions options;
-  AttendResult gradient;  // what comes into backward
-};
-
-Problem make_problem(const AttendInputs& inputs, const PlanTensors& plan, const AttendOptions& options) {
-  Problem problem{{as_read(inputs.q), as_read(inputs.k), as_read(inputs.v)}, plan, options, {}};
-  problem.options.precision = level_under_test.precision;
-  problem.gradient.output = as_read(random_tensor({plan.batch, plan.heads, plan.num_queries, inputs.v.size(3)}, 31));
-  problem.gradient.lse = random_tensor({plan.batch, plan.heads, plan.num_queries}, 32, at::kFloat);
-  return problem;
-}
-
-// Tables short enough that some offsets are clipped.
-void add_tables(Problem& problem, RelativePosition relative, std::int64_t max = 5) {
-  problem.options.relative = relative;
-  if (relative == RelativePosition::none) return;
-  problem.options.relative_key = as_read(random_tensor({2 * max + 1, problem.inputs.q.size(3)}, 41));
-  problem.options.relative_value = as_read(random_tensor({2 * max + 1, problem.inputs.v.size(3)}, 42));
-}
-
-Everything run_fused(const Problem& problem) {
-  Everything all;
-  all.result = attend_fused_forward(problem.inputs, problem.plan, problem.options);
-  all.d = attend_fused_backward(problem.gradient, all.result, problem.inputs, problem.plan, problem.options);
-  return all;
-}
-
-Everything run_reference(const Problem& problem) {
-  const auto wide = [](const at::Tensor& x) { return x.defined() ? x.to(at::kDouble) : x; };
-  AttendOptions options = problem.options;
-  options.relative_key = wide(options.relative_key);
-  options.relative_value = wide(options.relative_value);
-  const AttendInputs inputs{wide(problem.inputs.q), wide(problem.inputs.k), wide(problem.inputs.v)};
-  Everything all;
-  all.result = attend_reference_forward(inputs, problem.plan, options);
-  all.d = attend_reference_backward({wide(problem.gradient.output), wide(problem.gradient.lse)}, all.result, inputs,
-                                    problem.plan, options);
-  return all;
-}
-
-void expect_close(const Everything& fused, const Everything& reference, const std::string& what) {
-  const auto got = fused.tensors();
-  const auto want = reference.tensors();
-  ASSERT_EQ(got.size(), want.size());
-  for (std::size_t n = 0; n < got.size(); ++n) {
-    ASSERT_EQ(got[n].sizes(), want[n].sizes()) << what << ", result " << n;
-    if (got[n].numel() == 0) continue;
-    // Where a query sees nothing both are minus infinity; elsewhere both are finite.
-    const at::Tensor finite = want[n].isfinite();
-    ASSERT_TRUE(at::equal(got[n].isfinite(), finite)) << what << ", result " << n;
-    const at::Tensor wanted = at::where(finite, want[n], 0.0);
-    const at::Tensor difference = (at::where(finite, got[n].to(at::kDouble), 0.0) - wanted).abs();
-    ASSERT_LE(difference.max().item<double>(), tolerance() * std::max(1.0, wanted.abs().max().item<double>()))
-        << what << ", result " << n;
-    const auto mean_square = [](const at::Tensor& x) { return x.square().mean().item<double>(); };
-    ASSERT_LE(std::sqrt(mean_square(difference)), mean_tolerance() * std::max(1.0, std::sqrt(mean_square(wanted))))
-        << what << ", result " << n;
-  }
-}
-
-void expect_same_bits(const Everything& a, const Everything& b, const std::string& what) {
-  const auto left = a.tensors();
-  const auto right = b.tensors();
-  for (std::size_t n = 0; n < left.size(); ++n) ASSERT_TRUE(at::equal(left[n], right[n])) << what << ", result " << n;
-}
+using testing::run_fused;
+using testing::run_reference;
 
 class AttendFused : public ::testing::TestWithParam<Level> {
  protected:
   AttendFused() {
-    level_under_test = GetParam();
-    kernels::set_active_isa(GetParam().isa);
     at::set_num_threads(1);  // the reference's many small products gain nothing from more
   }
-  ~AttendFused() override {
-    kernels::set_active_isa(before_);
-    set_num_threads(threads_);
-  }
+  ~AttendFused() override { set_num_threads(threads_); }
 
  private:
-  Isa before_ = kernels::active_isa();
+  testing::LevelUnderTest level_{GetParam()};
   int threads_ = num_threads();
 };
 
@@ -151,8 +55,8 @@ TEST_P(AttendFused, EqualsTheReferenceForEveryPatternMergeAndTable) {
       for (const Merge merge : {Merge::lse, Merge::mean}) {
         for (const RelativePosition relative :
              {RelativePosition::none, RelativePosition::true_offset, RelativePosition::rank}) {
-          Problem problem = make_problem({inputs.q, inputs.k, inputs.v}, inputs.plan.tensors(),
-                                         {.scale = 0.7, .merge = merge, .merge_eps = seed % 3 == 0 ? 0.0 : 0.01});
+          AttendProblem problem = make_problem({inputs.q, inputs.k, inputs.v}, inputs.plan.tensors(),
+                                               {.scale = 0.7, .merge = merge, .merge_eps = seed % 3 == 0 ? 0.0 : 0.01});
           add_tables(problem, relative);
           if (seed % 4 < 2) problem.options.dropout = {.probability = 0.3, .key = seed};
           expect_close(run_fused(problem), run_reference(problem),
@@ -164,47 +68,12 @@ TEST_P(AttendFused, EqualsTheReferenceForEveryPatternMergeAndTable) {
   }
 }
 
-// One list of all tokens, three overlapping lists with gaps and an empty one.
-std::vector<Plan> hand_made_plans(std::int64_t batch, std::int64_t tokens) {
-  std::vector<Plan> plans;
-  for (const VisibilityRules& rules :
-       {VisibilityRules{}, VisibilityRules{.lookback = 20}, VisibilityRules{.lookahead = 3, .causal = false},
-        VisibilityRules{.lookback = 9, .self = SelfRule::only_if_alone}}) {
-    PlanBuilder one(self_layout(batch, 2, tokens), rules, PlanBuilder::Lists::one);
-    PlanBuilder several(self_layout(batch, 2, tokens), rules, PlanBuilder::Lists::one);
-    for (std::int64_t unit = 0; unit < 2 * batch; ++unit) {
-      std::vector<std::int32_t> all, odd, thin;
-      for (std::int32_t position = 0; position < tokens; ++position) {
-        all.push_back(position);
-        if (position % 2 == 1) odd.push_back(position);
-        if ((position * 7 + static_cast<std::int32_t>(unit)) % 5 == 0 || position > 200) thin.push_back(position);
-      }
-      const ListRange whole = one.add_queries(all);
-      one.add_group(whole, whole);
-      one.end_unit();
-      for (const auto& members : {odd, {}, thin, odd}) {
-        const ListRange range = several.add_queries(members);
-        several.add_group(range, range);
-      }
-      several.end_unit();
-    }
-    plans.push_back(one.build());
-    plans.push_back(several.build());
-  }
-  return plans;
-}
-
-AttendInputs random_inputs(std::int64_t batch, std::int64_t tokens, std::int64_t dim, std::int64_t value_dim) {
-  return {random_tensor({batch, 2, tokens, dim}, 1), random_tensor({batch, 2, tokens, dim}, 2),
-          random_tensor({batch, 2, tokens, value_dim}, 3)};
-}
-
 TEST_P(AttendFused, EqualsTheReferenceForEveryLength) {
   for (const std::int64_t tokens : {1, 2, 3, 15, 16, 17, 31, 32, 33, 63, 64, 65, 129, 257}) {
     const AttendInputs inputs = random_inputs(1, tokens, 8, 5);
     int number = 0;
     for (const Plan& plan : hand_made_plans(1, tokens)) {
-      Problem problem =
+      AttendProblem problem =
           make_problem(inputs, plan.tensors(), {.scale = 0.4, .merge = ++number % 3 == 0 ? Merge::mean : Merge::lse});
       add_tables(problem, number % 2 == 0 ? RelativePosition::rank : RelativePosition::true_offset, 1 + 9 * number);
       expect_close(run_fused(problem), run_reference(problem),
@@ -218,7 +87,8 @@ TEST_P(AttendFused, EqualsTheReferenceForEveryDim) {
     for (const std::int64_t value_dim : {dim, std::int64_t{2}, std::int64_t{33}}) {
       const AttendInputs inputs = random_inputs(2, 70, dim, value_dim);
       for (const Plan& plan : hand_made_plans(2, 70)) {
-        Problem problem = make_problem(inputs, plan.tensors(), {.scale = 1.0 / std::sqrt(static_cast<double>(dim))});
+        AttendProblem problem =
+            make_problem(inputs, plan.tensors(), {.scale = 1.0 / std::sqrt(static_cast<double>(dim))});
         add_tables(problem, RelativePosition::true_offset);
         problem.options.dropout = {.probability = 0.5, .key = 9, .sample_ids = at::tensor({7, 3}, at::kLong)};
         expect_close(run_fused(problem), run_reference(problem),
@@ -232,7 +102,7 @@ TEST_P(AttendFused, OneTableAloneEqualsTheReference) {
   const AttendInputs inputs = random_inputs(1, 70, 8, 6);
   for (const Plan& plan : hand_made_plans(1, 70)) {
     for (const bool keys : {true, false}) {
-      Problem problem = make_problem(inputs, plan.tensors(), {});
+      AttendProblem problem = make_problem(inputs, plan.tensors(), {});
       add_tables(problem, RelativePosition::rank);
       (keys ? problem.options.relative_value : problem.options.relative_key) = at::Tensor();
       expect_close(run_fused(problem), run_reference(problem), keys ? "keys alone" : "values alone");
@@ -245,7 +115,7 @@ TEST_P(AttendFused, ScoresFarApartStayFiniteAndRight) {
   inputs.q = inputs.q * 30.0;
   inputs.k = inputs.k * 30.0;
   for (const Plan& plan : hand_made_plans(1, 150)) {
-    const Problem problem = make_problem(inputs, plan.tensors(), {.scale = 1.0});
+    const AttendProblem problem = make_problem(inputs, plan.tensors(), {.scale = 1.0});
     const Everything fused = run_fused(problem);
     const Everything reference = run_reference(problem);
     for (const at::Tensor& tensor : {fused.d.q, fused.d.k, fused.d.v, fused.result.output}) {
@@ -276,7 +146,7 @@ TEST_P(AttendFused, BitsDoNotDependOnTheNumberOfThreads) {
   for (const Merge merge : {Merge::lse, Merge::mean}) {
     int number = 0;
     for (const Plan& plan : hand_made_plans(2, 257)) {
-      Problem problem = make_problem(random_inputs(2, 257, 16, 8), plan.tensors(), {.merge = merge});
+      AttendProblem problem = make_problem(random_inputs(2, 257, 16, 8), plan.tensors(), {.merge = merge});
       add_tables(problem, ++number % 2 == 0 ? RelativePosition::rank : RelativePosition::true_offset);
       problem.options.dropout = {.probability = 0.1, .key = 5};
       set_num_threads(1);
@@ -298,12 +168,12 @@ TEST_P(AttendFused, LaterTokensNeverChangeEarlierBits) {
     const std::vector<Plan> plans = hand_made_plans(1, kTokens);
     for (std::size_t number = 0; number < plans.size(); ++number) {
       if (!plans[number].tensors().rules.causal) continue;
-      Problem problem = make_problem(random_inputs(1, kTokens, 12, 7), plans[number].tensors(),
-                                     {.merge = number % 4 < 2 ? Merge::lse : Merge::mean});
+      AttendProblem problem = make_problem(random_inputs(1, kTokens, 12, 7), plans[number].tensors(),
+                                           {.merge = number % 4 < 2 ? Merge::lse : Merge::mean});
       add_tables(problem, relative, 30);
       const AttendResult whole = attend_fused_forward(problem.inputs, problem.plan, problem.options);
       for (const std::int64_t tokens : {1, 2, 15, 16, 17, 31, 33, 63, 64, 65, 100, 128, 139}) {
-        Problem changed = problem;
+        AttendProblem changed = problem;
         for (at::Tensor* x : {&changed.inputs.q, &changed.inputs.k, &changed.inputs.v}) {
           *x = x->clone();
           x->narrow(2, tokens, kTokens - tokens) += 3.0;
@@ -336,9 +206,9 @@ TEST_P(AttendFused, AQueryAloneHasTheBitsItHasAmongOthers) {
     builder.add_group(query_range, builder.add_keys(all));
     builder.end_unit();
     const Plan plan = builder.build();
-    Problem problem = make_problem({random_tensor({1, 1, kTokens, 12}, 1), random_tensor({1, 1, kTokens, 12}, 2),
-                                    random_tensor({1, 1, kTokens, 7}, 3)},
-                                   plan.tensors(), {});
+    AttendProblem problem = make_problem({random_tensor({1, 1, kTokens, 12}, 1), random_tensor({1, 1, kTokens, 12}, 2),
+                                          random_tensor({1, 1, kTokens, 7}, 3)},
+                                         plan.tensors(), {});
     add_tables(problem, relative, 30);
     return attend_fused_forward(problem.inputs, problem.plan, problem.options);
   };
@@ -358,11 +228,11 @@ TEST_P(AttendFused, AQueryAloneHasTheBitsItHasAmongOthers) {
 
 TEST_P(AttendFused, TransposedAndExpandedInputsGiveTheBitsOfContiguousOnes) {
   const Plan plan = hand_made_plans(2, 70)[3];
-  Problem problem = make_problem(random_inputs(2, 70, 8, 6), plan.tensors(), {});
+  AttendProblem problem = make_problem(random_inputs(2, 70, 8, 6), plan.tensors(), {});
   const Everything plain = run_fused(problem);
   const auto transposed = [](const at::Tensor& x) { return x.transpose(1, 2).contiguous().transpose(1, 2); };
   const auto numbers_apart = [](const at::Tensor& x) { return x.transpose(2, 3).contiguous().transpose(2, 3); };
-  Problem other = problem;
+  AttendProblem other = problem;
   other.inputs = {transposed(problem.inputs.q), transposed(problem.inputs.k), transposed(problem.inputs.v)};
   other.gradient.output = transposed(problem.gradient.output);
   const Everything in_heads = run_fused(other);
@@ -378,7 +248,7 @@ TEST_P(AttendFused, TransposedAndExpandedInputsGiveTheBitsOfContiguousOnes) {
 
 TEST_P(AttendFused, TheFirstLevelsRoundNothingAndTheOthersDo) {
   const Plan plan = hand_made_plans(1, 70)[1];
-  Problem problem = make_problem(random_inputs(1, 70, 8, 6), plan.tensors(), {});
+  AttendProblem problem = make_problem(random_inputs(1, 70, 8, 6), plan.tensors(), {});
   problem.inputs.q = random_tensor({1, 2, 70, 8}, 1, at::kFloat);
   problem.options.precision = MatmulPrecision::fp32;
   const Everything exact = run_fused(problem);
@@ -392,7 +262,7 @@ TEST_P(AttendFused, TheFirstLevelsRoundNothingAndTheOthersDo) {
 // The operator takes the fused kernels for float32 and for nothing else.
 TEST_P(AttendFused, TheOperatorUsesItForFloat) {
   const Plan plan = hand_made_plans(1, 70)[1];
-  const Problem problem = make_problem(random_inputs(1, 70, 8, 6), plan.tensors(), {});
+  const AttendProblem problem = make_problem(random_inputs(1, 70, 8, 6), plan.tensors(), {});
   const AttendInputs& x = problem.inputs;
   EXPECT_TRUE(can_attend_fused(x.q));
   EXPECT_FALSE(can_attend_fused(x.q.to(at::kDouble)));
@@ -404,7 +274,7 @@ TEST_P(AttendFused, TheOperatorUsesItForFloat) {
   ((result.output * problem.gradient.output).sum() +
    (result.lse * problem.gradient.lse).masked_select(result.lse.isfinite()).sum())
       .backward();
-  Problem seen = problem;
+  AttendProblem seen = problem;
   seen.gradient.lse = at::where(result.lse.isfinite(), problem.gradient.lse, 0.0);
   const Everything direct = run_fused(seen);
   EXPECT_TRUE(at::equal(result.output, direct.result.output));

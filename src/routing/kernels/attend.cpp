@@ -13,7 +13,8 @@ namespace routing::kernels {
 namespace {
 
 constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
-constexpr std::int64_t kBlocksPerChunk = 4;
+constexpr std::int64_t kMostBlocksPerChunk = 8;
+constexpr std::int64_t kChunksPerThread = 4;
 constexpr std::int64_t kRowsPerChunk = 512;
 constexpr std::int64_t kNumbersPerChunk = 4096;
 
@@ -116,6 +117,7 @@ class Blocks {
     block.num_queries = std::min(lanes_, range[1] - range[0] - index * lanes_);
     block.query_positions = plan.query_order + range[0] + index * lanes_;
     block.key_positions = plan.key_order + range[2];
+    block.num_keys = range[3] - range[2];
     block.views = plan.views + first_entry(group, index);
     block.relative_by_rank = rules.relative == RelativePosition::rank;
     block.max_relative = rules.max_relative;
@@ -243,23 +245,30 @@ void attend_forward(const AttendProblem& problem, const HeadRows<float>& output,
   }
   const double one_group_weight = rules.merge == Merge::mean ? 1.0 / (1.0 + rules.merge_eps) : 1.0;
   const std::int64_t scratch_size = loops.scratch_size(rules.dim, rules.value_dim, table_limit(rules));
-  parallel_for(0, static_cast<std::int64_t>(numbers.size()), kBlocksPerChunk,
-               [&](std::int64_t first, std::int64_t last) {
-                 float* scratch = thread_scratch(scratch_size);
-                 for (std::int64_t n = first; n < last; ++n) {
-                   const auto [unit, group, index] = numbers[static_cast<std::size_t>(n)];
-                   BlockResult result;
-                   if (merged_in_place) {
-                     result = {unit_rows(output, plan, unit), lse + unit * plan.num_queries, output.row_stride, true,
-                               static_cast<float>(one_group_weight)};
-                   } else {
-                     const std::int64_t entry = blocks.first_entry(group, index);
-                     result = {partial.output.data() + entry * rules.value_dim, partial.lse.data() + entry,
-                               rules.value_dim, false, 1.0F};
-                   }
-                   loops.forward(blocks.block(unit, group, index), result, scratch);
-                 }
-               });
+  // Neighbouring blocks share keys, but every thread needs something to do.
+  const auto num_blocks = static_cast<std::int64_t>(numbers.size());
+  const std::int64_t grain =
+      std::clamp<std::int64_t>(num_blocks / (kChunksPerThread * num_threads()), 1, kMostBlocksPerChunk);
+  parallel_for(0, num_blocks, grain, [&](std::int64_t first, std::int64_t last) {
+    float* scratch = thread_scratch(scratch_size);
+    std::int64_t previous_group = -1;
+    for (std::int64_t n = first; n < last; ++n) {
+      const auto [unit, group, index] = numbers[static_cast<std::size_t>(n)];
+      BlockResult result;
+      if (merged_in_place) {
+        result = {unit_rows(output, plan, unit), lse + unit * plan.num_queries, output.row_stride, true,
+                  static_cast<float>(one_group_weight)};
+      } else {
+        const std::int64_t entry = blocks.first_entry(group, index);
+        result = {partial.output.data() + entry * rules.value_dim, partial.lse.data() + entry, rules.value_dim, false,
+                  1.0F};
+      }
+      Block block = blocks.block(unit, group, index);
+      block.first_of_run = group != previous_group;
+      previous_group = group;
+      loops.forward(block, result, scratch);
+    }
+  });
   for_each_row(problem, output, [&](std::int64_t row, float* to) {
     if (!merged_in_place) {
       merge_row(problem, partial, row, to, lse + row);
@@ -313,7 +322,10 @@ void attend_backward(const AttendProblem& problem, const AttendBackward& call) {
     if (value_size > 0) gradient.d_value_table = value_parts.data() + unit * value_size;
     for (std::int64_t group = plan.unit_offsets[unit]; group < plan.unit_offsets[unit + 1]; ++group) {
       for (std::int64_t index = 0; index < blocks.in_group(group); ++index) {
-        loops.backward(blocks.block(unit, group, index), gradient, scratch);
+        Block block = blocks.block(unit, group, index);
+        block.first_of_run = index == 0;
+        block.last_of_run = index == blocks.in_group(group) - 1;
+        loops.backward(block, gradient, scratch);
       }
     }
   });

@@ -5,39 +5,20 @@
 // values are one product each that sums over all queries of the block.
 
 struct RowGradient {
-  float shift[kQueries];       // log2 of what the scores are divided by
+  float shift[kQueries];  // log2 of what the exponentials of the scores are divided by
   float correction[kQueries];
+  float weight[kQueries];  // d_output is multiplied with it
 };
 
-inline float dot_rows(const float* a, const float* b, std::int64_t count) {
+// Of a row that was rounded, so that rounding cancels in the gradients of the scores.
+inline float dot_rows(const Half* a, const float* b, std::int64_t count) {
   __m512 sum = _mm512_setzero_ps();
   for (std::int64_t e = 0; e < count; e += kVector) {
-    const __mmask16 lanes = first_lanes(count - e);
-    sum = _mm512_fmadd_ps(_mm512_maskz_loadu_ps(lanes, a + e), _mm512_maskz_loadu_ps(lanes, b + e), sum);
+    const __m256i halves = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(a + e));
+    const __m512 wide = _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(halves), 16));
+    sum = _mm512_fmadd_ps(wide, _mm512_maskz_loadu_ps(first_lanes(count - e), b + e), sum);
   }
   return _mm512_reduce_add_ps(sum);
-}
-
-inline void pack_d_output(const Block& block, const BlockGradient& gradient, Half* rows) {
-  const std::int64_t padded = round_up(block.value_dim, kStep);
-  if (gradient.output_weight == nullptr) {
-    pack_query_rows(block, gradient.d_output, gradient.d_output_stride, block.value_dim, rows);
-    return;
-  }
-  for (std::int64_t i = 0; i < round_up(block.num_queries, kStep); ++i) {
-    if (i >= block.num_queries) {
-      clear_halves(rows + i * padded, padded);
-      continue;
-    }
-    const std::int64_t position = block.query_positions[i];
-    const __m512 weight = _mm512_set1_ps(gradient.output_weight[position]);
-    const float* row = gradient.d_output + position * gradient.d_output_stride;
-    for (std::int64_t e = 0; e < padded; e += kStep) {
-      const __m512 low = _mm512_maskz_loadu_ps(first_lanes(block.value_dim - e), row + e);
-      const __m512 high = _mm512_maskz_loadu_ps(first_lanes(block.value_dim - e - kVector), row + e + kVector);
-      store_halves(rows + i * padded + e, _mm512_mul_ps(low, weight), _mm512_mul_ps(high, weight));
-    }
-  }
 }
 
 // With a softmax per group, its statistics and output are those that attend_block just left in memory.
@@ -45,12 +26,13 @@ inline void read_row_gradients(const Block& block, const BlockGradient& gradient
                                RowGradient& rows) {
   const std::int64_t padded = round_up(block.value_dim, kStep);
   for (std::int64_t i = 0; i < kQueries; ++i) {
-    rows.shift[i] = rows.correction[i] = 0.0F;
+    rows.shift[i] = rows.correction[i] = rows.weight[i] = 0.0F;
     if (i >= block.num_queries) continue;
     const std::int64_t position = block.query_positions[i];
     const float lse = gradient.lse[position];
     if (lse == -__builtin_inff()) continue;
-    const float* d_output = gradient.d_output + position * gradient.d_output_stride;
+    rows.weight[i] = gradient.output_weight == nullptr ? 1.0F : gradient.output_weight[position];
+    const Half* d_output = memory.d_rows + i * padded;
     const float d_lse = gradient.d_lse[position];
     if (!gradient.own_softmax) {
       rows.shift[i] = lse * kLog2E;
@@ -61,9 +43,8 @@ inline void read_row_gradients(const Block& block, const BlockGradient& gradient
     const float total = total_of(memory, i);
     if (total == 0.0F) continue;
     const float own_lse = lse_of(memory, i, total);
-    const float weight = gradient.output_weight == nullptr ? 1.0F : gradient.output_weight[position];
     rows.shift[i] = own_lse * kLog2E;
-    rows.correction[i] = weight * dot_rows(d_output, memory.o + i * padded, block.value_dim) / total -
+    rows.correction[i] = rows.weight[i] * dot_rows(d_output, memory.o + i * padded, block.value_dim) / total -
                          d_lse * __builtin_expf(own_lse - lse);
   }
 }
@@ -83,6 +64,7 @@ inline void differentiate_strip(const Block& block, const Queries& queries, cons
     }
     const __m512 shift = _mm512_set1_ps(rows.shift[i]);
     const __m512 correction = _mm512_set1_ps(rows.correction[i]);
+    const __m512 weight = _mm512_set1_ps(rows.weight[i]);
     const std::uint64_t kept = block.dropout ? kept_in_tile(block, tile, columns, i) : 0;
     for (std::int64_t j = columns.step_from; j < columns.step_to; j += kStep) {
       __m512 p[2];
@@ -101,12 +83,13 @@ inline void differentiate_strip(const Block& block, const Queries& queries, cons
         if (tables.value.rows > 0) {
           dp = _mm512_add_ps(dp, look_up(block, queries, lanes, memory.value_scores + i * tables.value.rows));
         }
+        dp = _mm512_mul_ps(dp, weight);
         const __m512 probability = _mm512_maskz_mov_ps(mask, exp2_of(_mm512_fmsub_ps(score, factor, shift)));
-        p[half] = probability;
+        p[half] = _mm512_mul_ps(probability, weight);
         if (block.dropout) {
           const auto keeps = static_cast<__mmask16>(kept >> at);
           const __m512 keep_factor = _mm512_set1_ps(block.keep_factor);
-          p[half] = _mm512_maskz_mul_ps(keeps, probability, keep_factor);
+          p[half] = _mm512_maskz_mul_ps(keeps, p[half], keep_factor);
           dp = _mm512_maskz_mul_ps(keeps, dp, keep_factor);
         }
         ds[half] = _mm512_maskz_mul_ps(mask, probability, _mm512_sub_ps(dp, correction));
@@ -120,12 +103,15 @@ inline void differentiate_strip(const Block& block, const Queries& queries, cons
 }
 
 // to[row of key j] += factor * sums[j]
-inline void add_to_rows(const Tile& tile, const float* sums, std::int64_t dim, float factor, float* to,
-                        std::int64_t stride) {
+inline void add_to_rows(const std::int32_t* positions, std::int64_t count, const float* sums, std::int64_t dim,
+                        float factor, float* to, std::int64_t stride) {
   const std::int64_t padded = round_up(dim, kStep);
   const __m512 by = _mm512_set1_ps(factor);
-  for (std::int64_t j = tile.first; j < tile.last; ++j) {
-    float* row = to + tile.position[j] * stride;
+  for (std::int64_t j = 0; j < count; ++j) {
+    for (std::int64_t d = 0; d < dim; d += kVector) __builtin_prefetch(to + positions[j] * stride + d, 1);
+  }
+  for (std::int64_t j = 0; j < count; ++j) {
+    float* row = to + positions[j] * stride;
     for (std::int64_t d = 0; d < dim; d += kVector) {
       const __mmask16 lanes = first_lanes(dim - d);
       const __m512 sum = _mm512_load_ps(sums + j * padded + d);
@@ -167,15 +153,24 @@ inline void add_to_table(const Block& block, const Queries& queries, const float
 }
 
 // The gradients of one tile: keys and values get theirs, queries collect in memory.dq.
-inline void differentiate_tile(const Block& block, const BlockGradient& gradient, const Queries& queries,
-                               const Tile& tile, const Tables& tables, const RowGradient& rows, const Memory& memory) {
+inline void differentiate_tile(const Block& block, const Queries& queries, const Tile& tile, const Tables& tables,
+                               const RowGradient& rows, const Memory& memory) {
   const std::int64_t padded = round_up(block.dim, kStep);
   const std::int64_t value_padded = round_up(block.value_dim, kStep);
-  const std::int64_t key_from = tile.first - tile.first % kStep;
-  const std::int64_t key_to = round_up(tile.last, kStep);
+  const std::int64_t place = place_of(tile.begin);
   std::int64_t first_strip = queries.num_strips;
   std::int64_t last_strip = 0;
+  std::int64_t key_from = kKeyTile;
+  std::int64_t key_to = 0;
   for (std::int64_t s = 0; s < queries.num_strips; ++s) {
+    const Columns columns = columns_of(queries.strips[s], tile);
+    if (columns.from >= columns.to) continue;
+    if (s < first_strip) first_strip = s;
+    last_strip = s + 1;
+    if (columns.step_from < key_from) key_from = columns.step_from;
+    if (columns.step_to > key_to) key_to = columns.step_to;
+  }
+  for (std::int64_t s = first_strip; s < last_strip; ++s) {
     const Strip& strip = queries.strips[s];
     const Columns columns = columns_of(strip, tile);
     Half* p_transposed = memory.p_transposed + strip.begin;
@@ -186,14 +181,12 @@ inline void differentiate_tile(const Block& block, const BlockGradient& gradient
       clear_halves(ds_transposed + j * kQueries, kStep);
     }
     if (columns.from >= columns.to) continue;
-    if (s < first_strip) first_strip = s;
-    last_strip = s + 1;
-    score_strip(block, strip, columns, memory);
+    score_strip(block, strip, tile, columns, memory);
     multiply<false>({.c = memory.dp + columns.from,
                      .c_stride = kKeyTile,
                      .a = memory.d_rows + strip.begin * value_padded,
                      .a_stride = value_padded,
-                     .b = memory.v_columns + columns.from,
+                     .b = memory.v_columns + place * kKeyTile * value_padded / 2 + columns.from,
                      .b_stride = kKeyTile,
                      .rows = strip.rows,
                      .columns = columns.to - columns.from,
@@ -204,7 +197,7 @@ inline void differentiate_tile(const Block& block, const BlockGradient& gradient
                     .c_stride = padded,
                     .a = memory.ds + columns.step_from,
                     .a_stride = kKeyTile,
-                    .b = memory.k_pairs + columns.step_from / 2 * padded,
+                    .b = memory.k_pairs + place * kKeyTile / 2 * padded + columns.step_from / 2 * padded,
                     .b_stride = padded,
                     .rows = strip.rows,
                     .columns = padded,
@@ -217,8 +210,8 @@ inline void differentiate_tile(const Block& block, const BlockGradient& gradient
   if (first_strip >= last_strip) return;
   const std::int64_t first_query = first_strip * kStep;
   const std::int64_t depth = (last_strip - first_strip) * kStep;
-  const auto sum_over_queries = [&](const Half* transposed, const Pair* pairs, std::int64_t columns) {
-    multiply<false>({.c = memory.products + key_from * columns,
+  const auto sum_over_queries = [&](const Half* transposed, const Pair* pairs, std::int64_t columns, float* sums) {
+    multiply<true>({.c = sums + (place * kKeyTile + key_from) * columns,
                      .c_stride = columns,
                      .a = transposed + key_from * kQueries + first_query,
                      .a_stride = kQueries,
@@ -228,10 +221,36 @@ inline void differentiate_tile(const Block& block, const BlockGradient& gradient
                      .columns = columns,
                      .depth = depth});
   };
-  sum_over_queries(memory.p_transposed, memory.d_pairs, value_padded);
-  add_to_rows(tile, memory.products, block.value_dim, 1.0F, gradient.dv, gradient.dv_stride);
-  sum_over_queries(memory.ds_transposed, memory.q_pairs, padded);
-  add_to_rows(tile, memory.products, block.dim, block.scale, gradient.dk, gradient.dk_stride);
+  sum_over_queries(memory.p_transposed, memory.d_pairs, value_padded, memory.dv);
+  sum_over_queries(memory.ds_transposed, memory.q_pairs, padded, memory.dk);
+}
+
+// Hands the gradients of the tile at a place of the ring to its keys and values.
+inline void empty_place(const Block& block, const BlockGradient& gradient, std::int64_t place, const Memory& memory) {
+  std::int64_t& begin = memory.ring->begin[place];
+  if (begin < 0) return;
+  const std::int32_t* positions = block.key_positions + begin;
+  const std::int64_t count = block.num_keys - begin < kKeyTile ? block.num_keys - begin : kKeyTile;
+  add_to_rows(positions, count, memory.dv + place * kKeyTile * round_up(block.value_dim, kStep), block.value_dim, 1.0F,
+              gradient.dv, gradient.dv_stride);
+  add_to_rows(positions, count, memory.dk + place * kKeyTile * round_up(block.dim, kStep), block.dim, block.scale,
+              gradient.dk, gradient.dk_stride);
+  begin = -1;
+}
+
+inline void pack_place(const Block& block, const Tile& tile, const Memory& memory) {
+  const std::int64_t padded = round_up(block.dim, kStep);
+  const std::int64_t value_padded = round_up(block.value_dim, kStep);
+  const std::int64_t place = place_of(tile.begin);
+  const std::int64_t count = round_up(tile.count, kStep);
+  memory.ring->begin[place] = tile.begin;
+  pack_tile_rows(tile, block.k, block.k_stride, block.dim, memory.k_rows);
+  pack_tile_rows(tile, block.v, block.v_stride, block.value_dim, memory.v_rows);
+  pack_columns(memory.k_rows, count, padded, memory.k_columns + place * kKeyTile * padded / 2, kKeyTile);
+  pack_pairs(memory.k_rows, count, padded, memory.k_pairs + place * kKeyTile / 2 * padded);
+  pack_columns(memory.v_rows, count, value_padded, memory.v_columns + place * kKeyTile * value_padded / 2, kKeyTile);
+  clear_floats(memory.dk + place * kKeyTile * padded, count * padded);
+  clear_floats(memory.dv + place * kKeyTile * value_padded, count * value_padded);
 }
 
 inline void backward(const Block& block, const BlockGradient& gradient, float* scratch) {
@@ -246,9 +265,19 @@ inline void backward(const Block& block, const BlockGradient& gradient, float* s
   const std::int64_t num_rows = queries.num_strips * kStep;
   pack_query_rows(block, block.q, block.q_stride, block.dim, memory.q_rows);
   pack_pairs(memory.q_rows, num_rows, padded, memory.q_pairs);
-  pack_d_output(block, gradient, memory.d_rows);
+  pack_query_rows(block, gradient.d_output, gradient.d_output_stride, block.value_dim, memory.d_rows);
   pack_pairs(memory.d_rows, num_rows, value_padded, memory.d_pairs);
-  if (gradient.own_softmax) attend_block(block, queries, tables, memory);
+  if (gradient.own_softmax) {
+    // The forward pass keeps other things of a tile.
+    for (std::int64_t place = 0; place < kPlaces && !block.first_of_run; ++place) {
+      empty_place(block, gradient, place, memory);
+    }
+    memory.ring->clear();
+    attend_block(block, queries, tables, memory);
+    memory.ring->clear();
+  } else if (block.first_of_run) {
+    memory.ring->clear();
+  }
   RowGradient rows;
   read_row_gradients(block, gradient, memory, rows);
   clear_floats(memory.dq, num_rows * padded);
@@ -262,23 +291,15 @@ inline void backward(const Block& block, const BlockGradient& gradient, float* s
   }
   for (std::int64_t begin = queries.first_key / kKeyTile * kKeyTile; begin < queries.last_key; begin += kKeyTile) {
     Tile tile;
-    read_tile(block, queries, begin, tile);
-    const std::int64_t first = tile.first - tile.first % kStep;
-    const std::int64_t count = round_up(tile.last, kStep) - first;
-    pack_tile_rows(tile, block.k, block.k_stride, block.dim, memory.k_rows);
-    pack_tile_rows(tile, block.v, block.v_stride, block.value_dim, memory.v_rows);
-    pack_columns(memory.k_rows + first * padded, count, padded, memory.k_columns + first, kKeyTile);
-    pack_pairs(memory.k_rows + first * padded, count, padded, memory.k_pairs + first / 2 * padded);
-    pack_columns(memory.v_rows + first * value_padded, count, value_padded, memory.v_columns + first, kKeyTile);
-    for (std::int64_t j = tile.first; j < tile.last; ++j) {
-      for (std::int64_t d = 0; d < block.dim; d += kVector) {
-        __builtin_prefetch(gradient.dk + tile.position[j] * gradient.dk_stride + d);
-      }
-      for (std::int64_t e = 0; e < block.value_dim; e += kVector) {
-        __builtin_prefetch(gradient.dv + tile.position[j] * gradient.dv_stride + e);
-      }
+    read_tile(block, begin, tile);
+    if (memory.ring->begin[place_of(begin)] != begin) {
+      empty_place(block, gradient, place_of(begin), memory);
+      pack_place(block, tile, memory);
     }
-    differentiate_tile(block, gradient, queries, tile, tables, rows, memory);
+    differentiate_tile(block, queries, tile, tables, rows, memory);
+  }
+  for (std::int64_t place = 0; place < kPlaces && block.last_of_run; ++place) {
+    empty_place(block, gradient, place, memory);
   }
   if (tables.key.rows > 0) {
     for (std::int64_t s = 0; s < queries.num_strips; ++s) {

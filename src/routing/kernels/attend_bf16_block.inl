@@ -1,7 +1,7 @@
 // One block of fused attention in bfloat16: what its queries see, and its memory. Included after attend_bf16_pack.inl.
 //
-// A block is up to four strips of 32 queries. Tiles of 64 keys are gathered and packed once a block and meet every strip
-// that sees one of them. S is written [query][key]. Softmax is taken to base 2: scores are multiplied with log2(e).
+// A block is up to four strips of 32 queries. Tiles of 64 keys are gathered and packed once, stay for the next blocks of
+// the run and meet every strip that sees one of their keys. S is written [query][key]. Softmax is taken to base 2: scores are multiplied with log2(e).
 // Which tiles, strips and columns are computed never shows in a query's bits: everything beyond what it sees adds zero.
 
 constexpr std::int64_t kStrips = 4;
@@ -89,41 +89,39 @@ inline void read_queries(const Block& block, Queries& queries) {
   queries.table_to = round_up(queries.table_to, kStep);
 }
 
-// The keys of one tile that the block may see: ranks begin + first … begin + last - 1.
+// The keys of one tile: ranks begin … begin + count - 1 of the group.
 struct Tile {
   std::int64_t begin = 0;
-  std::int64_t first = 0;
-  std::int64_t last = 0;
+  std::int64_t count = 0;
   alignas(64) std::int32_t position[kKeyTile];
   alignas(64) std::int32_t base[kKeyTile];  // relative offset of query i = this - center[i]
   bool in_order[kKeyTile / kVector];        // the bases of the 16 keys grow by one
 };
 
-inline void read_tile(const Block& block, const Queries& queries, std::int64_t begin, Tile& tile) {
+inline void read_tile(const Block& block, std::int64_t begin, Tile& tile) {
   tile.begin = begin;
-  tile.first = queries.first_key > begin ? queries.first_key - begin : 0;
-  tile.last = queries.last_key - begin < kKeyTile ? queries.last_key - begin : kKeyTile;
-  for (std::int64_t j = 0; j < kKeyTile; ++j) {
-    const bool exists = j >= tile.first && j < tile.last;
-    tile.position[j] = exists ? block.key_positions[begin + j] : 0;
-    tile.base[j] = exists ? key_base(block, begin + j) : 0;
-  }
-  for (std::int64_t v = 0; v < kKeyTile / kVector; ++v) {
-    const std::int64_t j = v * kVector;
-    tile.in_order[v] =
-        j >= tile.first && j + kVector <= tile.last && tile.base[j + kVector - 1] - tile.base[j] == kVector - 1;
+  tile.count = block.num_keys - begin < kKeyTile ? block.num_keys - begin : kKeyTile;
+  for (std::int64_t j = 0; j < kKeyTile; j += kVector) {
+    const __mmask16 exist = first_lanes(tile.count - j);
+    const __m512i position = _mm512_maskz_loadu_epi32(exist, block.key_positions + begin + j);
+    const __m512i rank = _mm512_add_epi32(_mm512_set1_epi32(static_cast<int>(begin + j)),
+                                          _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0));
+    _mm512_store_si512(tile.position + j, position);
+    _mm512_store_si512(tile.base + j, block.relative_by_rank ? rank : position);
+    tile.in_order[j / kVector] =
+        j + kVector <= tile.count && tile.base[j + kVector - 1] - tile.base[j] == kVector - 1;
   }
 }
 
-// Rows of the tile's keys, rounded; zeros where there is no key. Only whole vectors of existing keys are written.
+// Rows of the tile's keys, rounded; zeros up to the next step.
 inline void pack_tile_rows(const Tile& tile, const float* base, std::int64_t stride, std::int64_t dim, Half* rows) {
   const std::int64_t padded = round_up(dim, kStep);
-  for (std::int64_t j = tile.first; j < tile.last; ++j) {
+  for (std::int64_t j = 0; j < tile.count; ++j) {
     const float* row = base + tile.position[j] * stride;
     for (std::int64_t d = 0; d < dim; d += kVector) __builtin_prefetch(row + d);
   }
-  for (std::int64_t j = tile.first - tile.first % kStep; j < round_up(tile.last, kStep); ++j) {
-    if (j >= tile.first && j < tile.last) {
+  for (std::int64_t j = 0; j < round_up(tile.count, kStep); ++j) {
+    if (j < tile.count) {
       pack_row(base + tile.position[j] * stride, dim, padded, rows + j * padded);
     } else {
       clear_halves(rows + j * padded, padded);
@@ -218,13 +216,26 @@ inline std::uint64_t kept_in_tile(const Block& block, const Tile& tile, const Co
   return bits;
 }
 
+// Which tiles are packed: one that begins at rank b has place b / kKeyTile % kPlaces.
+constexpr std::int64_t kPlaces = 8;
+struct TileRing {
+  std::int64_t begin[kPlaces];  // -1 for an empty place
+  void clear() {
+    for (std::int64_t& tile : begin) tile = -1;
+  }
+};
+inline std::int64_t place_of(std::int64_t tile_begin) {
+  return tile_begin / kKeyTile % kPlaces;
+}
+
 // Memory of a block, carved out of the scratch. Padded: dim and value_dim are rounded up to kStep, table rows too.
 struct Memory {
   Half* q_rows;         // [query][dim]
   Half* k_rows;         // [key][dim]
   Half* v_rows;         // [key][value_dim]
-  Pair* k_columns;      // [dim / 2][key]
-  Pair* v_pairs;        // [key / 2][value_dim]
+  TileRing* ring;
+  Pair* k_columns;      // [place in the ring][dim / 2][key]
+  Pair* v_pairs;        // [place in the ring][key / 2][value_dim]
   float* o;             // [query][value_dim], not yet divided by the sum
   float* total;         // [query][16] parts of the sum
   float* largest;       // [query]
@@ -237,14 +248,16 @@ struct Memory {
   Pair* q_pairs;        // [query / 2][dim]
   Half* d_rows;         // [query][value_dim] of d_output
   Pair* d_pairs;        // [query / 2][value_dim]
-  Pair* k_pairs;        // [key / 2][dim]
-  Pair* v_columns;      // [value_dim / 2][key]
+  Pair* k_pairs;        // [place in the ring][key / 2][dim]
+  Pair* v_columns;      // [place in the ring][value_dim / 2][key]
+  float* dk;            // [place in the ring][key][dim]
+  float* dv;            // [place in the ring][key][value_dim]
   float* dp;            // [query of a strip][key]
   Half* ds;             // [query of a strip][key]
   Half* p_transposed;   // [key][query]
   Half* ds_transposed;  // [key][query]
   float* dq;            // [query][dim]
-  float* products;      // [key or table row][dim or value_dim]
+  float* products;      // [table row][dim or value_dim]
   float* value_scores;  // [query][table row]: d_output . b
   float* ds_sums;       // [query][table row]
   Half* sums_by_row;    // [table row][query]
@@ -269,11 +282,12 @@ inline std::int64_t carve(std::int64_t dim, std::int64_t value_dim, std::int64_t
   const std::int64_t table = max_relative < 0 ? 0 : round_up(2 * max_relative + 1, kStep);
   const std::int64_t larger = d > e ? d : e;
   Carver carver{scratch};
+  carver.take(memory.ring, 1);
   carver.take(memory.q_rows, kQueries * d);
   carver.take(memory.k_rows, kKeyTile * d);
   carver.take(memory.v_rows, kKeyTile * e);
-  carver.take(memory.k_columns, kKeyTile * d / 2);
-  carver.take(memory.v_pairs, kKeyTile / 2 * e);
+  carver.take(memory.k_columns, kPlaces * kKeyTile * d / 2);
+  carver.take(memory.v_pairs, kPlaces * kKeyTile / 2 * e);
   carver.take(memory.o, kQueries * e);
   carver.take(memory.total, kQueries * kVector);
   carver.take(memory.largest, kQueries);
@@ -285,14 +299,16 @@ inline std::int64_t carve(std::int64_t dim, std::int64_t value_dim, std::int64_t
   carver.take(memory.q_pairs, kQueries / 2 * d);
   carver.take(memory.d_rows, kQueries * e);
   carver.take(memory.d_pairs, kQueries / 2 * e);
-  carver.take(memory.k_pairs, kKeyTile / 2 * d);
-  carver.take(memory.v_columns, kKeyTile * e / 2);
+  carver.take(memory.k_pairs, kPlaces * kKeyTile / 2 * d);
+  carver.take(memory.v_columns, kPlaces * kKeyTile * e / 2);
+  carver.take(memory.dk, kPlaces * kKeyTile * d);
+  carver.take(memory.dv, kPlaces * kKeyTile * e);
   carver.take(memory.dp, kStep * kKeyTile);
   carver.take(memory.ds, kStep * kKeyTile);
   carver.take(memory.p_transposed, kKeyTile * kQueries);
   carver.take(memory.ds_transposed, kKeyTile * kQueries);
   carver.take(memory.dq, kQueries * d);
-  carver.take(memory.products, (kKeyTile > table ? kKeyTile : table) * larger);
+  carver.take(memory.products, table * larger);
   carver.take(memory.value_scores, kQueries * table);
   carver.take(memory.ds_sums, kQueries * table);
   carver.take(memory.sums_by_row, kQueries * table);

@@ -127,13 +127,14 @@ inline void pack_query_rows(const Block& block, const float* base, std::int64_t 
 }
 
 // s[i][j] = q_i . k_j for one strip and the columns it sees.
-inline void score_strip(const Block& block, const Strip& strip, const Columns& columns, const Memory& memory) {
+inline void score_strip(const Block& block, const Strip& strip, const Tile& tile, const Columns& columns,
+                        const Memory& memory) {
   const std::int64_t padded = round_up(block.dim, kStep);
   multiply<false>({.c = memory.s + columns.from,
                    .c_stride = kKeyTile,
                    .a = memory.q_rows + strip.begin * padded,
                    .a_stride = padded,
-                   .b = memory.k_columns + columns.from,
+                   .b = memory.k_columns + place_of(tile.begin) * kKeyTile * padded / 2 + columns.from,
                    .b_stride = kKeyTile,
                    .rows = strip.rows,
                    .columns = columns.to - columns.from,
@@ -242,24 +243,27 @@ inline void attend_block(const Block& block, const Queries& queries, const Table
   if (tables.value.rows > 0) clear_sums(queries, tables.value.rows, memory.weight_sums);
   for (std::int64_t begin = queries.first_key / kKeyTile * kKeyTile; begin < queries.last_key; begin += kKeyTile) {
     Tile tile;
-    read_tile(block, queries, begin, tile);
-    pack_tile_rows(tile, block.k, block.k_stride, block.dim, memory.k_rows);
-    pack_tile_rows(tile, block.v, block.v_stride, block.value_dim, memory.v_rows);
-    const std::int64_t first = tile.first - tile.first % kStep;
-    const std::int64_t count = round_up(tile.last, kStep) - first;
-    pack_columns(memory.k_rows + first * padded, count, padded, memory.k_columns + first, kKeyTile);
-    pack_pairs(memory.v_rows + first * value_padded, count, value_padded, memory.v_pairs + first / 2 * value_padded);
+    read_tile(block, begin, tile);
+    Pair* v_pairs = memory.v_pairs + place_of(begin) * kKeyTile / 2 * value_padded;
+    if (memory.ring->begin[place_of(begin)] != begin) {
+      memory.ring->begin[place_of(begin)] = begin;
+      const std::int64_t count = round_up(tile.count, kStep);
+      pack_tile_rows(tile, block.k, block.k_stride, block.dim, memory.k_rows);
+      pack_tile_rows(tile, block.v, block.v_stride, block.value_dim, memory.v_rows);
+      pack_columns(memory.k_rows, count, padded, memory.k_columns + place_of(begin) * kKeyTile * padded / 2, kKeyTile);
+      pack_pairs(memory.v_rows, count, value_padded, v_pairs);
+    }
     for (std::int64_t s = 0; s < queries.num_strips; ++s) {
       const Strip& strip = queries.strips[s];
       const Columns columns = columns_of(strip, tile);
       if (columns.from >= columns.to) continue;
-      score_strip(block, strip, columns, memory);
+      score_strip(block, strip, tile, columns, memory);
       softmax_strip(block, queries, strip, tile, columns, tables, memory);
       multiply<true>({.c = memory.o + strip.begin * value_padded,
                       .c_stride = value_padded,
                       .a = memory.p + columns.step_from,
                       .a_stride = kKeyTile,
-                      .b = memory.v_pairs + columns.step_from / 2 * value_padded,
+                      .b = v_pairs + columns.step_from / 2 * value_padded,
                       .b_stride = value_padded,
                       .rows = strip.rows,
                       .columns = value_padded,
@@ -286,6 +290,7 @@ inline void forward(const Block& block, const BlockResult& result, float* scratc
   carve(block.dim, block.value_dim, table_limit(block), scratch, memory);
   Queries queries;
   read_queries(block, queries);
+  if (block.first_of_run) memory.ring->clear();
   pack_query_rows(block, block.q, block.q_stride, block.dim, memory.q_rows);
   attend_block(block, queries, tables_of(block), memory);
   const std::int64_t padded = round_up(block.value_dim, kStep);

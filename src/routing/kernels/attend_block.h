@@ -36,7 +36,12 @@ struct Block {
   std::int64_t num_queries = 0;                   // at most `lanes`
   const std::int32_t* query_positions = nullptr;  // of the block
   const std::int32_t* key_positions = nullptr;    // of the group
+  std::int64_t num_keys = 0;                      // of the group
   const QueryView* views = nullptr;               // of the block
+  // A run is some neighbouring blocks of one group that one thread computes in order, with the same scratch: what was
+  // made of its keys may be kept from block to block. In the backward pass a run is a whole group.
+  bool first_of_run = true;
+  bool last_of_run = true;
   bool relative_by_rank = false;
   std::int64_t max_relative = 0;
   RelativeTable key_table;

@@ -14,8 +14,17 @@ namespace {
 
 constexpr std::array kEveryIsa{Isa::generic, Isa::avx2, Isa::avx512, Isa::avx512_bf16, Isa::amx};
 
+std::atomic<unsigned>& assumed_levels() {
+  static std::atomic<unsigned> levels{0};
+  return levels;
+}
+unsigned bit(Isa isa) {
+  return 1U << static_cast<unsigned>(isa);
+}
+
 bool runs_here(Isa isa) {
   const CpuFeatures& cpu = cpu_features();
+  if ((assumed_levels() & bit(isa)) != 0) return true;
   switch (isa) {
     case Isa::generic:
       return true;
@@ -83,6 +92,10 @@ const std::vector<Isa>& supported_isas() {
 
 Isa active_isa() {
   return level_in_force();
+}
+
+void assume_isa_runs(Isa isa) {
+  assumed_levels() |= bit(isa);
 }
 
 bool includes(Isa level, Isa other) {

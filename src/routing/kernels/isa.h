@@ -30,6 +30,8 @@ const std::vector<Isa>& supported_isas();
 Isa active_isa();
 // Does this level have everything of that one?
 bool includes(Isa level, Isa other);
+// From now on this level counts as one that runs here, whatever the processor says. For tests that emulate it.
+void assume_isa_runs(Isa isa);
 // Takes another level from now on; the same ConfigError. For tests and benchmarks.
 void set_active_isa(Isa isa);
 
