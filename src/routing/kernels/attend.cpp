@@ -210,6 +210,12 @@ void for_each_row(const AttendProblem& problem, const HeadRows<float>& output, c
   });
 }
 
+void clear_unwritten(const GradientRows& rows, std::int64_t count, std::int64_t dim) {
+  for (std::int64_t position = 0; position < count; ++position) {
+    if (rows.written[position] == 0) std::fill_n(rows.base + position * rows.stride, dim, 0.0F);
+  }
+}
+
 // Parts of a sum that different threads made, added in their order.
 void add_parts(const std::vector<float>& parts, std::int64_t size, float* total) {
   if (size == 0) return;
@@ -312,12 +318,10 @@ void attend_backward(const AttendProblem& problem, const AttendBackward& call) {
     gradient.d_lse = call.d_lse + unit * plan.num_queries;
     gradient.output_weight = weights.empty() ? nullptr : weights.data() + unit * plan.num_queries;
     gradient.own_softmax = own_softmax;
-    gradient.dq = unit_rows(call.dq, plan, unit);
-    gradient.dk = unit_rows(call.dk, plan, unit);
-    gradient.dv = unit_rows(call.dv, plan, unit);
-    gradient.dq_stride = call.dq.row_stride;
-    gradient.dk_stride = call.dk.row_stride;
-    gradient.dv_stride = call.dv.row_stride;
+    std::vector<std::uint8_t> written(static_cast<std::size_t>(plan.num_queries + 2 * plan.num_keys));
+    gradient.dq = {unit_rows(call.dq, plan, unit), call.dq.row_stride, written.data()};
+    gradient.dk = {unit_rows(call.dk, plan, unit), call.dk.row_stride, written.data() + plan.num_queries};
+    gradient.dv = {unit_rows(call.dv, plan, unit), call.dv.row_stride, gradient.dk.written + plan.num_keys};
     if (key_size > 0) gradient.d_key_table = key_parts.data() + unit * key_size;
     if (value_size > 0) gradient.d_value_table = value_parts.data() + unit * value_size;
     for (std::int64_t group = plan.unit_offsets[unit]; group < plan.unit_offsets[unit + 1]; ++group) {
@@ -328,6 +332,9 @@ void attend_backward(const AttendProblem& problem, const AttendBackward& call) {
         loops.backward(block, gradient, scratch);
       }
     }
+    clear_unwritten(gradient.dq, plan.num_queries, rules.dim);
+    clear_unwritten(gradient.dk, plan.num_keys, rules.dim);
+    clear_unwritten(gradient.dv, plan.num_keys, rules.value_dim);
   });
   add_parts(key_parts, key_size, call.d_relative_key);
   add_parts(value_parts, value_size, call.d_relative_value);

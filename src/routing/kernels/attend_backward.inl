@@ -60,9 +60,20 @@ inline void read_lane_gradients(const Block& block, const BlockGradient& gradien
   }
 }
 
+inline void add_to_row(const GradientRows& to, std::int64_t position, const float* sums, std::int64_t dim) {
+  float* row = to.base + position * to.stride;
+  std::uint8_t& written = to.written[position];
+  if (written != 0) {
+    for (std::int64_t d = 0; d < dim; ++d) row[d] += sums[d];
+  } else {
+    for (std::int64_t d = 0; d < dim; ++d) row[d] = sums[d];
+  }
+  written = 1;
+}
+
 // to[row of key j][d] += sum over i of weights[j][i] * rows[i][d]
 inline void add_to_keys(const Tile& tile, const float* weights, const float* rows, std::int64_t dim, float* sums,
-                        float* to, std::int64_t to_stride) {
+                        const GradientRows& to) {
   const std::int64_t stride = round_up(dim);
   const float* weight_rows[kKeyTile];
   for (std::int64_t j = 0; j < tile.count; ++j) weight_rows[j] = weights + j * kLanes;
@@ -70,8 +81,7 @@ inline void add_to_keys(const Tile& tile, const float* weights, const float* row
     dots(weight_rows, tile.count, 1, kLanes, rows + d, stride, sums + d, stride);
   }
   for (std::int64_t j = 0; j < tile.count; ++j) {
-    float* row = to + tile.position[j] * to_stride;
-    for (std::int64_t d = 0; d < dim; ++d) row[d] += sums[j * stride + d];
+    add_to_row(to, tile.position[j], sums + j * stride, dim);
   }
 }
 
@@ -150,7 +160,7 @@ inline void backward(const Block& block, const BlockGradient& gradient, float* s
   read_lane_gradients(block, gradient, lanes, memory, lane);
   for (std::int64_t n = 0; n < block.dim * kLanes; ++n) memory.dq[n] = 0.0F;
   for (std::int64_t i = 0; i < block.num_queries; ++i) {
-    prefetch_row(gradient.dq + block.query_positions[i] * gradient.dq_stride, block.dim);
+    prefetch_row(gradient.dq.base + block.query_positions[i] * gradient.dq.stride, block.dim);
   }
   clear_lanes(memory.s - kLanes * kLanes);
   clear_lanes(memory.ds - kLanes * kLanes);
@@ -159,13 +169,13 @@ inline void backward(const Block& block, const BlockGradient& gradient, float* s
     Tile tile;
     read_tile(block, lanes, begin, tile);
     for (std::int64_t j = 0; j < tile.count; ++j) {
-      prefetch_row(gradient.dk + tile.position[j] * gradient.dk_stride, block.dim);
-      prefetch_row(gradient.dv + tile.position[j] * gradient.dv_stride, block.value_dim);
+      prefetch_row(gradient.dk.base + tile.position[j] * gradient.dk.stride, block.dim);
+      prefetch_row(gradient.dv.base + tile.position[j] * gradient.dv.stride, block.value_dim);
     }
     score_tile(block, lanes, tile, memory.q, memory.s);
     probability_gradients(block, lanes, tile, lane, memory);
-    add_to_keys(tile, memory.s, memory.d_output_rows, block.value_dim, memory.sums, gradient.dv, gradient.dv_stride);
-    add_to_keys(tile, memory.ds, memory.q_rows, block.dim, memory.sums, gradient.dk, gradient.dk_stride);
+    add_to_keys(tile, memory.s, memory.d_output_rows, block.value_dim, memory.sums, gradient.dv);
+    add_to_keys(tile, memory.ds, memory.q_rows, block.dim, memory.sums, gradient.dk);
     combine(tile.keys, block.dim, tile.count, memory.ds, memory.dq);
     if (block.key_table.rows != nullptr) {
       add_table_rows(block, lanes, tile, block.key_table, block.dim, memory.ds, memory.dq, memory.row_sum);
@@ -181,7 +191,7 @@ inline void backward(const Block& block, const BlockGradient& gradient, float* s
     }
   }
   for (std::int64_t i = 0; i < block.num_queries; ++i) {
-    float* row = gradient.dq + block.query_positions[i] * gradient.dq_stride;
-    for (std::int64_t d = 0; d < block.dim; ++d) row[d] += block.scale * memory.dq[d * kLanes + i];
+    for (std::int64_t d = 0; d < block.dim; ++d) memory.row_sum[d] = block.scale * memory.dq[d * kLanes + i];
+    add_to_row(gradient.dq, block.query_positions[i], memory.row_sum, block.dim);
   }
 }

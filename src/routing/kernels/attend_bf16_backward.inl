@@ -28,6 +28,9 @@ inline void read_row_gradients(const Block& block, const BlockGradient& gradient
   for (std::int64_t i = 0; i < kQueries; ++i) {
     rows.shift[i] = rows.correction[i] = rows.weight[i] = 0.0F;
     if (i >= block.num_queries) continue;
+    if (i + kAhead < block.num_queries) {
+      fetch_row(gradient.output + block.query_positions[i + kAhead] * gradient.output_stride, block.value_dim);
+    }
     const std::int64_t position = block.query_positions[i];
     const float lse = gradient.lse[position];
     if (lse == -__builtin_inff()) continue;
@@ -102,21 +105,21 @@ inline void differentiate_strip(const Block& block, const Queries& queries, cons
   }
 }
 
-// to[row of key j] += factor * sums[j]
-inline void add_to_rows(const std::int32_t* positions, std::int64_t count, const float* sums, std::int64_t dim,
-                        float factor, float* to, std::int64_t stride) {
+// rows[positions[n]] += factor * sums[n]; a row that was never written is written.
+inline void add_to_rows(const GradientRows& rows, const std::int32_t* positions, std::int64_t count, const float* sums,
+                        std::int64_t dim, float factor) {
   const std::int64_t padded = round_up(dim, kStep);
   const __m512 by = _mm512_set1_ps(factor);
-  for (std::int64_t j = 0; j < count; ++j) {
-    for (std::int64_t d = 0; d < dim; d += kVector) __builtin_prefetch(to + positions[j] * stride + d, 1);
-  }
-  for (std::int64_t j = 0; j < count; ++j) {
-    float* row = to + positions[j] * stride;
+  for (std::int64_t n = 0; n < count; ++n) {
+    if (n + kAhead < count) fetch_row_to_write(rows.base + positions[n + kAhead] * rows.stride, dim);
+    float* row = rows.base + positions[n] * rows.stride;
+    std::uint8_t& written = rows.written[positions[n]];
     for (std::int64_t d = 0; d < dim; d += kVector) {
       const __mmask16 lanes = first_lanes(dim - d);
-      const __m512 sum = _mm512_load_ps(sums + j * padded + d);
-      _mm512_mask_storeu_ps(row + d, lanes, _mm512_fmadd_ps(sum, by, _mm512_maskz_loadu_ps(lanes, row + d)));
+      const __m512 before = written != 0 ? _mm512_maskz_loadu_ps(lanes, row + d) : _mm512_setzero_ps();
+      _mm512_mask_storeu_ps(row + d, lanes, _mm512_fmadd_ps(_mm512_load_ps(sums + n * padded + d), by, before));
     }
+    written = 1;
   }
 }
 
@@ -231,10 +234,10 @@ inline void empty_place(const Block& block, const BlockGradient& gradient, std::
   if (begin < 0) return;
   const std::int32_t* positions = block.key_positions + begin;
   const std::int64_t count = block.num_keys - begin < kKeyTile ? block.num_keys - begin : kKeyTile;
-  add_to_rows(positions, count, memory.dv + place * kKeyTile * round_up(block.value_dim, kStep), block.value_dim, 1.0F,
-              gradient.dv, gradient.dv_stride);
-  add_to_rows(positions, count, memory.dk + place * kKeyTile * round_up(block.dim, kStep), block.dim, block.scale,
-              gradient.dk, gradient.dk_stride);
+  add_to_rows(gradient.dv, positions, count, memory.dv + place * kKeyTile * round_up(block.value_dim, kStep),
+              block.value_dim, 1.0F);
+  add_to_rows(gradient.dk, positions, count, memory.dk + place * kKeyTile * round_up(block.dim, kStep), block.dim,
+              block.scale);
   begin = -1;
 }
 
@@ -244,8 +247,8 @@ inline void pack_place(const Block& block, const Tile& tile, const Memory& memor
   const std::int64_t place = place_of(tile.begin);
   const std::int64_t count = round_up(tile.count, kStep);
   memory.ring->begin[place] = tile.begin;
-  pack_tile_rows(tile, block.k, block.k_stride, block.dim, memory.k_rows);
-  pack_tile_rows(tile, block.v, block.v_stride, block.value_dim, memory.v_rows);
+  pack_rows(block.k, block.k_stride, tile.position, tile.count, block.dim, memory.k_rows);
+  pack_rows(block.v, block.v_stride, tile.position, tile.count, block.value_dim, memory.v_rows);
   pack_columns(memory.k_rows, count, padded, memory.k_columns + place * kKeyTile * padded / 2, kKeyTile);
   pack_pairs(memory.k_rows, count, padded, memory.k_pairs + place * kKeyTile / 2 * padded);
   pack_columns(memory.v_rows, count, value_padded, memory.v_columns + place * kKeyTile * value_padded / 2, kKeyTile);
@@ -263,9 +266,10 @@ inline void backward(const Block& block, const BlockGradient& gradient, float* s
   const std::int64_t padded = round_up(block.dim, kStep);
   const std::int64_t value_padded = round_up(block.value_dim, kStep);
   const std::int64_t num_rows = queries.num_strips * kStep;
-  pack_query_rows(block, block.q, block.q_stride, block.dim, memory.q_rows);
+  pack_rows(block.q, block.q_stride, block.query_positions, block.num_queries, block.dim, memory.q_rows);
   pack_pairs(memory.q_rows, num_rows, padded, memory.q_pairs);
-  pack_query_rows(block, gradient.d_output, gradient.d_output_stride, block.value_dim, memory.d_rows);
+  pack_rows(gradient.d_output, gradient.d_output_stride, block.query_positions, block.num_queries, block.value_dim,
+            memory.d_rows);
   pack_pairs(memory.d_rows, num_rows, value_padded, memory.d_pairs);
   if (gradient.own_softmax) {
     // The forward pass keeps other things of a tile.
@@ -315,13 +319,5 @@ inline void backward(const Block& block, const BlockGradient& gradient, float* s
     add_to_table(block, queries, memory.weight_sums, tables.value.rows, memory.d_pairs, block.value_dim, 1.0F, memory,
                  gradient.d_value_table);
   }
-  const __m512 scale = _mm512_set1_ps(block.scale);
-  for (std::int64_t i = 0; i < block.num_queries; ++i) {
-    float* row = gradient.dq + block.query_positions[i] * gradient.dq_stride;
-    for (std::int64_t d = 0; d < block.dim; d += kVector) {
-      const __mmask16 lanes = first_lanes(block.dim - d);
-      const __m512 sum = _mm512_load_ps(memory.dq + i * padded + d);
-      _mm512_mask_storeu_ps(row + d, lanes, _mm512_fmadd_ps(sum, scale, _mm512_maskz_loadu_ps(lanes, row + d)));
-    }
-  }
+  add_to_rows(gradient.dq, block.query_positions, block.num_queries, memory.dq, block.dim, block.scale);
 }

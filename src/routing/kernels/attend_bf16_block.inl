@@ -113,22 +113,6 @@ inline void read_tile(const Block& block, std::int64_t begin, Tile& tile) {
   }
 }
 
-// Rows of the tile's keys, rounded; zeros up to the next step.
-inline void pack_tile_rows(const Tile& tile, const float* base, std::int64_t stride, std::int64_t dim, Half* rows) {
-  const std::int64_t padded = round_up(dim, kStep);
-  for (std::int64_t j = 0; j < tile.count; ++j) {
-    const float* row = base + tile.position[j] * stride;
-    for (std::int64_t d = 0; d < dim; d += kVector) __builtin_prefetch(row + d);
-  }
-  for (std::int64_t j = 0; j < round_up(tile.count, kStep); ++j) {
-    if (j < tile.count) {
-      pack_row(base + tile.position[j] * stride, dim, padded, rows + j * padded);
-    } else {
-      clear_halves(rows + j * padded, padded);
-    }
-  }
-}
-
 // The columns of the tile that one strip computes: scores in vectors, sums over keys in steps.
 struct Columns {
   std::int64_t from = 0, to = 0;            // multiples of kVector

@@ -111,21 +111,6 @@ inline void add_table_product(const Queries& queries, const Strip& strip, const 
                   .depth = width});
 }
 
-inline void pack_query_rows(const Block& block, const float* base, std::int64_t stride, std::int64_t dim, Half* rows) {
-  const std::int64_t padded = round_up(dim, kStep);
-  for (std::int64_t i = 0; i < block.num_queries; ++i) {
-    const float* row = base + block.query_positions[i] * stride;
-    for (std::int64_t d = 0; d < dim; d += kVector) __builtin_prefetch(row + d);
-  }
-  for (std::int64_t i = 0; i < round_up(block.num_queries, kStep); ++i) {
-    if (i < block.num_queries) {
-      pack_row(base + block.query_positions[i] * stride, dim, padded, rows + i * padded);
-    } else {
-      clear_halves(rows + i * padded, padded);
-    }
-  }
-}
-
 // s[i][j] = q_i . k_j for one strip and the columns it sees.
 inline void score_strip(const Block& block, const Strip& strip, const Tile& tile, const Columns& columns,
                         const Memory& memory) {
@@ -248,8 +233,8 @@ inline void attend_block(const Block& block, const Queries& queries, const Table
     if (memory.ring->begin[place_of(begin)] != begin) {
       memory.ring->begin[place_of(begin)] = begin;
       const std::int64_t count = round_up(tile.count, kStep);
-      pack_tile_rows(tile, block.k, block.k_stride, block.dim, memory.k_rows);
-      pack_tile_rows(tile, block.v, block.v_stride, block.value_dim, memory.v_rows);
+      pack_rows(block.k, block.k_stride, tile.position, tile.count, block.dim, memory.k_rows);
+      pack_rows(block.v, block.v_stride, tile.position, tile.count, block.value_dim, memory.v_rows);
       pack_columns(memory.k_rows, count, padded, memory.k_columns + place_of(begin) * kKeyTile * padded / 2, kKeyTile);
       pack_pairs(memory.v_rows, count, value_padded, v_pairs);
     }
@@ -291,7 +276,7 @@ inline void forward(const Block& block, const BlockResult& result, float* scratc
   Queries queries;
   read_queries(block, queries);
   if (block.first_of_run) memory.ring->clear();
-  pack_query_rows(block, block.q, block.q_stride, block.dim, memory.q_rows);
+  pack_rows(block.q, block.q_stride, block.query_positions, block.num_queries, block.dim, memory.q_rows);
   attend_block(block, queries, tables_of(block), memory);
   const std::int64_t padded = round_up(block.value_dim, kStep);
   for (std::int64_t i = 0; i < block.num_queries; ++i) {

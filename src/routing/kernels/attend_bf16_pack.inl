@@ -39,6 +39,26 @@ inline void clear_floats(float* to, std::int64_t count) {
   for (std::int64_t n = 0; n < count; n += kVector) _mm512_storeu_ps(to + n, _mm512_setzero_ps());
 }
 
+// Rows lie apart and the processor does not guess where the next one is: it is asked for some rows ahead.
+constexpr std::int64_t kAhead = 8;
+inline void fetch_row(const float* row, std::int64_t dim) {
+  for (std::int64_t d = 0; d < dim; d += kVector) __builtin_prefetch(row + d);
+}
+inline void fetch_row_to_write(const float* row, std::int64_t dim) {
+  for (std::int64_t d = 0; d < dim; d += kVector) __builtin_prefetch(row + d, 1);
+}
+
+// The rows at some positions, rounded; zeros up to the next step.
+inline void pack_rows(const float* base, std::int64_t stride, const std::int32_t* positions, std::int64_t count,
+                      std::int64_t dim, Half* to) {
+  const std::int64_t padded = round_up(dim, kStep);
+  for (std::int64_t i = 0; i < count; ++i) {
+    if (i + kAhead < count) fetch_row(base + positions[i + kAhead] * stride, dim);
+    pack_row(base + positions[i] * stride, dim, padded, to + i * padded);
+  }
+  clear_halves(to + count * padded, (round_up(count, kStep) - count) * padded);
+}
+
 // to[x][y] = from[y][x] for 16 x 16 words.
 inline void transpose_words(const Pair* from, std::int64_t from_stride, Pair* to, std::int64_t to_stride) {
   __m512i a[16];

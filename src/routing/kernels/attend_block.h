@@ -62,6 +62,13 @@ struct BlockResult {
   float output_factor = 1.0F;
 };
 
+// Gradients of one unit, by position. Memory that nobody cleared: the first to come writes a row, others add to it.
+struct GradientRows {
+  float* base = nullptr;
+  std::int64_t stride = 0;
+  std::uint8_t* written = nullptr;  // by position
+};
+
 // Rows by position, all of the block's unit.
 struct BlockGradient {
   const float* output = nullptr;
@@ -72,12 +79,7 @@ struct BlockGradient {
   const float* d_lse = nullptr;
   const float* output_weight = nullptr;  // d_output is multiplied with it; null means 1
   bool own_softmax = false;              // the group has a softmax of its own, whose statistics are not in lse
-  float* dq = nullptr;
-  float* dk = nullptr;
-  float* dv = nullptr;
-  std::int64_t dq_stride = 0;
-  std::int64_t dk_stride = 0;
-  std::int64_t dv_stride = 0;
+  GradientRows dq, dk, dv;
   float* d_key_table = nullptr;  // [2 * max + 1, dim] of the unit
   float* d_value_table = nullptr;
 };

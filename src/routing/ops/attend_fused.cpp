@@ -28,10 +28,10 @@ const float* numbers_or_null(const at::Tensor& table) {
   return table.defined() ? table.data_ptr<float>() : nullptr;
 }
 
-// Zeros in the memory order of `like`, so that gradients of transposed projections need no copy.
-at::Tensor zeros_in_order_of(const at::Tensor& like) {
-  const at::Tensor zeros = at::zeros_like(like, at::MemoryFormat::Preserve);
-  return zeros.stride(3) == 1 ? zeros : at::zeros(like.sizes(), like.options());
+// In the memory order of `like`, so that gradients of transposed projections need no copy.
+at::Tensor empty_in_order_of(const at::Tensor& like) {
+  const at::Tensor empty = at::empty_like(like, at::MemoryFormat::Preserve);
+  return empty.stride(3) == 1 ? empty : at::empty(like.sizes(), like.options());
 }
 
 // A call as the kernels take it, and what its pointers point to.
@@ -122,9 +122,9 @@ AttendGradients attend_fused_backward(const AttendResult& gradient, const Attend
   const at::Tensor d_output = with_adjacent_numbers(gradient.output);
   const at::Tensor lse = saved.lse.contiguous();
   const at::Tensor d_lse = gradient.lse.contiguous();
-  AttendGradients d{.q = zeros_in_order_of(inputs.q),
-                    .k = zeros_in_order_of(inputs.k),
-                    .v = zeros_in_order_of(inputs.v),
+  AttendGradients d{.q = empty_in_order_of(inputs.q),
+                    .k = empty_in_order_of(inputs.k),
+                    .v = empty_in_order_of(inputs.v),
                     .relative_key = {},
                     .relative_value = {}};
   kernels::AttendBackward backward{.output = read_rows(output),
