@@ -1,0 +1,223 @@
+#!/usr/bin/python3
+"""Times eager PyTorch at what `routing bench` times, in one process: one JSON object a line, with the same keys.
+
+    /usr/bin/python3 scripts/eager/measure.py attention --pattern threshold,nearest -n 8192 --precision fp32,bf16
+    /usr/bin/python3 scripts/eager/measure.py train --content routing -n 8192 --precision bf16
+    /usr/bin/python3 scripts/eager/measure.py matmul        how fast the products are with these settings
+    /usr/bin/python3 scripts/eager/measure.py check         is it right? needs no bench
+
+Needs Debian's python3-torch. Settings of the libraries come from the environment; --threads 0 leaves torch's own choice.
+`seconds` is the median of --repeats passes after one that is not counted. Passes stop early once they took --limit
+seconds together; `repeats` says how many there were. `peak_bytes` is the peak of resident memory minus what the process
+had after its imports. `gflops` counts 4 dim operations a pair of query and key forward, 12 dim forward and backward.
+bf16 is torch.autocast; attention then gets its inputs in bfloat16, as a linear layer under autocast would hand them over.
+"""
+import argparse
+import json
+import math
+import os
+import statistics
+import sys
+import time
+import warnings
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import torch
+import torch.nn.functional as F
+
+import attention
+import model
+
+PASSES = ("forward", "forward+backward")
+PATTERNS = ("threshold", "nearest", "balanced", "local", "full")
+
+
+def memory(key):
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) * 1024 for line in status if line.startswith(key + ":"))
+
+
+def forget_peak():
+    """The next VmHWM is of what comes now."""
+    try:
+        with open("/proc/self/clear_refs", "w") as control:
+            control.write("5")
+    except OSError:
+        pass  # where it is not allowed, the first case of a process is still right
+
+
+def blas_library():
+    with open("/proc/self/maps") as maps:
+        names = {line.split()[-1] for line in maps if "blas" in line}
+    return ", ".join(sorted(names)) or "unknown"
+
+
+def settings():
+    names = ("OPENBLAS_CORETYPE", "OMP_NUM_THREADS", "ATEN_CPU_CAPABILITY", "OMP_WAIT_POLICY")
+    text = torch.__config__.show()
+    capability = next((line.split(":")[1].strip() for line in text.splitlines() if "CPU capability" in line), "unknown")
+    return {"torch": torch.__version__, "threads": torch.get_num_threads(), "capability": capability,
+            "blas": blas_library(), "environment": {name: os.environ[name] for name in names if name in os.environ}}
+
+
+def timed(work, options):
+    """Median seconds of a pass, how many there were, and the peak of memory."""
+    forget_peak()
+    begin = time.perf_counter()
+    work()
+    warm = time.perf_counter() - begin
+    seconds = []
+    while len(seconds) < options.repeats and (not seconds or warm + sum(seconds) < options.limit):
+        begin = time.perf_counter()
+        work()
+        seconds.append(time.perf_counter() - begin)
+    return {"seconds": statistics.median(seconds), "repeats": len(seconds),
+            "peak_bytes": max(0, memory("VmHWM") - options.start_bytes)}
+
+
+def normalised(*shape):
+    return F.layer_norm(torch.randn(*shape), shape[-1:], eps=1e-6)
+
+
+class AttentionCase:
+    """Inputs of one pattern, and one pass over them."""
+
+    def __init__(self, pattern, options):
+        torch.manual_seed(options.seed)
+        shape = (1, options.heads, options.n, options.dim)
+        self.pattern, self.options = pattern, options
+        self.q, self.k, self.v, self.gradient = normalised(*shape), *(torch.randn(*shape) for _ in range(3))
+        self.centroids = normalised(options.heads, options.clusters, options.dim)
+        rank = max(1, math.ceil((1.0 - 1.0 / options.clusters) * options.n))
+        self.tau = attention.scores_of(self.q, self.centroids)[0].kthvalue(rank, dim=1).values
+
+    def output(self, q, k, v):
+        options = self.options
+        if self.pattern == "full":
+            return attention.full_attention(q, k, v)
+        if self.pattern == "local":
+            return attention.local_attention(q, k, v, options.window, chunk=options.chunk)
+        if self.pattern == "balanced":
+            return attention.balanced_attention(q, v, self.centroids, options.window)[0]
+        return attention.routing_attention(q, v, self.centroids, self.tau, self.pattern, options.window,
+                                           options.chunk)[0]
+
+    def one_pass(self, bf16, backward):
+        q, k, v = (t.to(torch.bfloat16 if bf16 else torch.float32).requires_grad_(backward)
+                   for t in (self.q.detach(), self.k.detach(), self.v.detach()))
+        with torch.autocast(device_type="cpu", dtype=torch.bfloat16, enabled=bf16), torch.set_grad_enabled(backward):
+            output = self.output(q, k, v)
+        if backward:
+            output.backward(self.gradient.to(output.dtype))
+
+    def pairs(self):
+        n, heads, window = self.options.n, self.options.heads, self.options.window
+        if self.pattern == "full":
+            return heads * n * (n + 1) // 2
+        if self.pattern in ("local", "balanced"):
+            size = min(window, n)
+            local = size * (size + 1) // 2
+            return heads * (local + (n - size) * size if self.pattern == "local" else self.options.clusters * local)
+        scores = attention.scores_of(self.q, self.centroids)
+        members = attention.list_members(scores, self.tau, self.pattern)
+        chunks = attention.chunks_for(window, self.options.chunk)
+        return int(attention.seen_in_lists(members, heads * n, window, chunks).sum())
+
+
+def attention_lines(options):
+    full_seconds = {}
+    for pattern in sorted(options.pattern, key=lambda name: name != "full"):  # full first: the others' ratio needs it
+        case = AttentionCase(pattern, options)
+        pairs = case.pairs()
+        for precision in options.precision:
+            for name in options.passes:
+                backward = name == "forward+backward"
+                line = timed(lambda: case.one_pass(precision == "bf16", backward), options)
+                if pattern == "full":
+                    full_seconds[precision, name] = line["seconds"]
+                full = full_seconds.get((precision, name))
+                yield {"bench": "attention", "pattern": pattern, "n": options.n, "heads": options.heads,
+                       "dim": options.dim, "window": options.window, "clusters": options.clusters,
+                       "precision": precision, "pass": name, "pairs": pairs, **line,
+                       "gflops": pairs * options.dim * (12 if backward else 4) / line["seconds"] / 1e9,
+                       "tokens_per_second": options.n / line["seconds"],
+                       "ratio": full / line["seconds"] if full else None}
+
+
+def train_lines(options):
+    for content in options.content:
+        config = model.ModelConfig(layers=options.layers, width=options.width, heads=options.heads, content=content,
+                                   content_heads=options.heads // 2, clusters=options.clusters, window=options.window,
+                                   selection=options.selection, feedforward=4 * options.width,
+                                   relative=options.relative, chunk=options.chunk)
+        for precision in options.precision:
+            torch.manual_seed(options.seed)
+            training = model.Training(config, bf16=precision == "bf16")
+            tokens = torch.randint(0, config.vocabulary, (1, options.n))
+            parameters = sum(p.numel() for p in training.model.parameters())
+            line = timed(lambda: training.step(tokens), options)
+            del training
+            yield {"bench": "train", "pattern": content, "content": content, "n": options.n, "layers": options.layers,
+                   "width": options.width, "heads": options.heads, "dim": config.dim, "window": options.window,
+                   "clusters": options.clusters, "precision": precision, "pass": "step", "parameters": parameters,
+                   "pairs": None, **line, "gflops": None, "tokens_per_second": options.n / line["seconds"],
+                   "ratio": None}
+
+
+def matmul_lines(options):
+    """Square, as in dense layers, and in batches, as in attention."""
+    a, b = torch.randn(1024, 1024), torch.randn(1024, 1024)
+    q, k = torch.randn(64, 256, 64), torch.randn(64, 64, 512)
+    square = timed(lambda: torch.matmul(a, b), options)["seconds"]
+    batch = timed(lambda: torch.matmul(q, k), options)["seconds"]
+    yield {"bench": "matmul", "square_gflops": 2 * 1024**3 / square / 1e9,
+           "batch_gflops": 2 * 64 * 256 * 64 * 512 / batch / 1e9}
+
+
+def words(text):
+    return text.split(",")
+
+
+def parse(arguments):
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("bench", choices=["attention", "train", "matmul", "check"])
+    parser.add_argument("--pattern", type=words, default=list(PATTERNS), help="of attention: " + ",".join(PATTERNS))
+    parser.add_argument("--content", type=words, default=["routing"], help="of train: routing,local,full")
+    parser.add_argument("--precision", type=words, default=["fp32", "bf16"])
+    parser.add_argument("--pass", dest="passes", type=words, default=["forward+backward"], help=",".join(PASSES))
+    parser.add_argument("--selection", choices=["threshold", "nearest"], default="threshold", help="of train")
+    for name, value in (("-n", 8192), ("--heads", 8), ("--dim", 64), ("--window", 256), ("--clusters", 32),
+                        ("--layers", 6), ("--width", 512), ("--repeats", 5), ("--threads", 0), ("--seed", 1)):
+        parser.add_argument(name, type=int, default=value)
+    parser.add_argument("--no-relative", dest="relative", action="store_false", help="local heads without offset tables")
+    parser.add_argument("--chunk", type=int, help="queries that are attended together; the window unless given")
+    parser.add_argument("--limit", type=float, default=60.0, help="seconds after which no further pass begins")
+    options = parser.parse_args(arguments)
+    for given, known in ((options.pattern, PATTERNS), (options.passes, PASSES), (options.precision, ("fp32", "bf16")),
+                         (options.content, ("routing", "local", "full"))):
+        for word in given:
+            if word not in known:
+                parser.error(f"'{word}' is not one of {', '.join(known)}")
+    for name in ("n", "heads", "dim", "window", "clusters", "layers", "width", "repeats"):
+        if getattr(options, name) < 1:
+            parser.error(f"{name} is {getattr(options, name)}, but must be at least 1")
+    return options
+
+
+def main(arguments):
+    options = parse(arguments)
+    warnings.filterwarnings("ignore", message="scatter_reduce")
+    if options.threads > 0:
+        torch.set_num_threads(options.threads)
+    if options.bench == "check":
+        import check
+        return check.run()
+    options.start_bytes = memory("VmRSS")
+    lines = {"attention": attention_lines, "train": train_lines, "matmul": matmul_lines}[options.bench](options)
+    for line in lines:
+        print(json.dumps({**line, "implementation": "eager", "chunk": options.chunk, "settings": settings()}), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,190 @@
+"""Our decoder-only byte model (src/routing/model) in eager PyTorch, with Adam, clipping and the update of centroids.
+
+Norms come first, ReLU feed-forward layer with biases, no absolute positions, no dropout, output layer of its own; local
+heads know offsets by Shaw's tables; routed heads share queries and keys, layer-normalised. Two differences, neither of
+which costs time: no centroid is ever revived, and weights are drawn from PyTorch's generator.
+"""
+import math
+from typing import NamedTuple
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+from attention import Relative, full_attention, local_attention, routing_attention
+
+
+class ModelConfig(NamedTuple):
+    vocabulary: int = 256
+    layers: int = 6
+    width: int = 512
+    heads: int = 8
+    content_heads: int = 4
+    content: str = "routing"  # routing, full; local: all heads are
+    selection: str = "threshold"
+    clusters: int = 32
+    window: int = 256
+    feedforward: int = 2048
+    relative: bool = True
+    chunk: int = None
+
+    @property
+    def dim(self):
+        return self.width // self.heads
+
+    @property
+    def local_heads(self):
+        return self.heads if self.content == "local" else self.heads - self.content_heads
+
+
+def table(rows, columns, scale=1.0):
+    """Uniform, variance `scale` over the mean of fan-in and fan-out."""
+    limit = math.sqrt(6.0 * scale / (rows + columns))
+    return nn.Parameter(torch.empty(rows, columns).uniform_(-limit, limit))
+
+
+class Centroids(nn.Module):
+    """Moving averages of the tokens whose best score is a centroid's, and thresholds (docs/routing.md)."""
+
+    def __init__(self, heads, clusters, dim, decay=0.999, laplace=1e-5):
+        super().__init__()
+        start = F.layer_norm(torch.randn(heads, clusters, dim), (dim,), eps=1e-6)
+        self.register_buffer("means", start)
+        self.register_buffer("sums", start.clone())
+        self.register_buffer("counts", torch.ones(heads, clusters))
+        self.register_buffer("tau", torch.zeros(heads, clusters))
+        self.decay, self.laplace = decay, laplace
+        self.started = False
+        self.seen = None  # vectors, scores and best clusters of the last forward
+
+    @torch.no_grad()
+    def update(self):
+        x, scores, best = self.seen
+        self.seen = None
+        heads, clusters, dim = self.means.shape
+        x, scores, best = (t.transpose(0, 1).flatten(1, 2) for t in (x, scores, best))  # [heads, tokens, ...]
+        index = (best + clusters * torch.arange(heads)[:, None]).flatten()
+        count = torch.bincount(index, minlength=heads * clusters).view(heads, clusters).float()
+        total = torch.zeros(heads * clusters, dim).index_add_(0, index, x.flatten(0, 1)).view(heads, clusters, dim)
+        moved = count > 0
+        self.counts = torch.where(moved, torch.lerp(count, self.counts, self.decay), self.counts)
+        self.sums = torch.where(moved[..., None], torch.lerp(total, self.sums, self.decay), self.sums)
+        everything = self.counts.sum(-1, keepdim=True)
+        smooth = (self.counts + self.laplace) / (everything + clusters * self.laplace) * everything
+        self.means = torch.where(moved[..., None], self.sums / smooth[..., None], self.means)
+        if self.started:
+            share = (scores >= self.tau[:, None]).float().mean(1)
+            self.tau += scores.std(1, unbiased=False) * (share - 1.0 / clusters)
+        else:
+            tokens = scores.shape[1]
+            rank = min(tokens, int((1.0 - 1.0 / clusters) * tokens) + 1)
+            self.tau = torch.matmul(x, self.means.transpose(-2, -1)).kthvalue(rank, dim=1).values
+            self.started = True
+
+
+class Attention(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.config = config
+        width, dim, local = config.width, config.dim, config.local_heads
+        routed = config.content == "routing"
+        self.query = table(width, width)
+        self.key = table((local if routed else config.heads) * dim, width)
+        self.value = table(width, width)
+        self.output = table(width, width)
+        if config.relative and local > 0:
+            self.relative_key = table(2 * config.window + 1, dim)
+            self.relative_value = table(2 * config.window + 1, dim)
+        self.centroids = Centroids(config.heads - local, config.clusters, dim) if routed else None
+
+    def heads_of(self, x, weight):
+        return F.linear(x, weight).unflatten(-1, (-1, self.config.dim)).transpose(1, 2)
+
+    def forward(self, x):
+        config, local = self.config, self.config.local_heads
+        q, k, v = (self.heads_of(x, weight) for weight in (self.query, self.key, self.value))
+        outputs, extra = [], None
+        if local > 0:
+            relative = None
+            if config.relative:  # rows 1 … window are the offsets -(window - 1) … 0
+                relative = Relative(*(t[1:config.window + 1] for t in (self.relative_key, self.relative_value)))
+            outputs.append(local_attention(q[:, :local], k[:, :local], v[:, :local], config.window, relative,
+                                           config.chunk))
+        if config.content == "full" and local < config.heads:
+            outputs.append(full_attention(q[:, local:], k[:, local:], v[:, local:]))
+        if config.content == "routing":
+            output, extra = self.routed(q[:, local:], v[:, local:])
+            outputs.append(output)
+        merged = torch.cat(outputs, dim=1).transpose(1, 2).flatten(2)
+        return F.linear(merged, self.output), extra
+
+    def routed(self, q, v):
+        config, centroids = self.config, self.centroids
+        normal = F.layer_norm(q.float(), (config.dim,), eps=1e-6)
+        output, scores, _ = routing_attention(normal, v, centroids.means, centroids.tau, config.selection,
+                                              config.window, config.chunk)
+        best = scores.argmax(-1)
+        nearest = centroids.means[torch.arange(q.shape[1])[:, None], best]
+        if self.training:
+            centroids.seen = (normal.detach(), scores, best)
+        return output, 1e-4 * F.mse_loss(normal, nearest)
+
+
+class Block(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.attention_norm = nn.LayerNorm(config.width, eps=1e-6)
+        self.attention = Attention(config)
+        self.feedforward_norm = nn.LayerNorm(config.width, eps=1e-6)
+        self.feedforward = nn.Sequential(nn.Linear(config.width, config.feedforward), nn.ReLU(),
+                                         nn.Linear(config.feedforward, config.width))
+
+    def forward(self, x):
+        output, extra = self.attention(self.attention_norm(x))
+        x = x + output
+        return x + self.feedforward(self.feedforward_norm(x)), extra
+
+
+class ByteModel(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.embedding = nn.Embedding(config.vocabulary, config.width)
+        self.blocks = nn.ModuleList(Block(config) for _ in range(config.layers))
+        self.last_norm = nn.LayerNorm(config.width, eps=1e-6)
+        self.output = nn.Linear(config.width, config.vocabulary)
+
+    def forward(self, tokens):
+        """Mean loss of every token given those before it, and what the routed heads add to it."""
+        logits, extra = self.predictions(tokens)
+        return F.cross_entropy(logits.flatten(0, 1).float(), tokens.flatten()), extra
+
+    def logits(self, tokens):
+        return self.predictions(tokens)[0]
+
+    def predictions(self, tokens):
+        x = self.embedding(F.pad(tokens[:, :-1], (1, 0)))
+        extra = 0.0
+        for block in self.blocks:
+            x, more = block(x)
+            extra = extra if more is None else extra + more
+        return self.output(self.last_norm(x)), extra
+
+
+class Training:
+    """One step: forward, backward, clipping, Adam, centroids."""
+
+    def __init__(self, config, bf16):
+        self.model, self.bf16 = ByteModel(config), bf16
+        self.optimizer = torch.optim.Adam(self.model.parameters(), lr=1e-3, betas=(0.9, 0.98), eps=1e-9)
+
+    def step(self, tokens):
+        self.optimizer.zero_grad(set_to_none=True)
+        with torch.autocast(device_type="cpu", dtype=torch.bfloat16, enabled=self.bf16):
+            loss, extra = self.model(tokens)
+        (loss + extra).backward()
+        nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+        self.optimizer.step()
+        for block in self.model.blocks:
+            if block.attention.centroids is not None:
+                block.attention.centroids.update()
+        return loss.item()
