@@ -1,4 +1,4 @@
-"""Is the eager attention right? Against masks made by plain loops over positions, at small sizes; and does the model learn?
+"""Is the eager attention right? Against masks made by plain loops, at small sizes; and does the model learn?
 
 Run by `measure.py check`. A failure names the case and how far off it is.
 """
@@ -94,7 +94,8 @@ def check_position_patterns():
         what = f"n {n}, window {window}, chunk {chunk}"
         compare(f"full, {what}", attention.full_attention(q, k, v), dense(q, k, v, causal), (q, k, v))
         near = causal * (offset > -window)
-        compare(f"local, {what}", attention.local_attention(q, k, v, window, chunk=chunk), dense(q, k, v, near), (q, k, v))
+        compare(f"local, {what}", attention.local_attention(q, k, v, window, chunk=chunk), dense(q, k, v, near),
+                (q, k, v))
         tables = [torch.randn(window, DIM, requires_grad=True) for _ in range(2)]
         rows = (offset + window - 1).clamp(0, window - 1)
         compare(f"local with offsets, {what}",

@@ -6,11 +6,11 @@
     /usr/bin/python3 scripts/eager/measure.py matmul        how fast the products are with these settings
     /usr/bin/python3 scripts/eager/measure.py check         is it right? needs no bench
 
-Needs Debian's python3-torch. Settings of the libraries come from the environment; --threads 0 leaves torch's own choice.
+Needs Debian's python3-torch. Settings of the libraries come from the environment; --threads 0 leaves torch's choice.
 `seconds` is the median of --repeats passes after one that is not counted. Passes stop early once they took --limit
 seconds together; `repeats` says how many there were. `peak_bytes` is the peak of resident memory minus what the process
 had after its imports. `gflops` counts 4 dim operations a pair of query and key forward, 12 dim forward and backward.
-bf16 is torch.autocast; attention then gets its inputs in bfloat16, as a linear layer under autocast would hand them over.
+bf16 is torch.autocast; attention then gets its inputs in bfloat16, as a linear layer under autocast hands them over.
 """
 import argparse
 import json
@@ -22,8 +22,13 @@ import time
 import warnings
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import torch
-import torch.nn.functional as F
+sys.dont_write_bytecode = True
+try:
+    import torch
+    import torch.nn.functional as F
+except ImportError:
+    print(f"{sys.executable} has no torch: apt-get install python3-torch, run with /usr/bin/python3", file=sys.stderr)
+    sys.exit(77)  # ctest counts it as skipped
 
 import attention
 import model
@@ -189,7 +194,7 @@ def parse(arguments):
     for name, value in (("-n", 8192), ("--heads", 8), ("--dim", 64), ("--window", 256), ("--clusters", 32),
                         ("--layers", 6), ("--width", 512), ("--repeats", 5), ("--threads", 0), ("--seed", 1)):
         parser.add_argument(name, type=int, default=value)
-    parser.add_argument("--no-relative", dest="relative", action="store_false", help="local heads without offset tables")
+    parser.add_argument("--no-relative", dest="relative", action="store_false", help="local heads know no offsets")
     parser.add_argument("--chunk", type=int, help="queries that are attended together; the window unless given")
     parser.add_argument("--limit", type=float, default=60.0, help="seconds after which no further pass begins")
     options = parser.parse_args(arguments)
@@ -215,7 +220,8 @@ def main(arguments):
     options.start_bytes = memory("VmRSS")
     lines = {"attention": attention_lines, "train": train_lines, "matmul": matmul_lines}[options.bench](options)
     for line in lines:
-        print(json.dumps({**line, "implementation": "eager", "chunk": options.chunk, "settings": settings()}), flush=True)
+        line.update(implementation="eager", chunk=options.chunk, settings=settings())
+        print(json.dumps(line), flush=True)
     return 0
 
 

@@ -1,0 +1,125 @@
+"""scripts/compare-eager with a program that answers in place of torch and of routing: times are known."""
+import json
+import os
+import stat
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+# Called as `PYTHON measure.py BENCH …` or as `routing bench BENCH …`. Seconds: as installed 8, best 4, ours 1; half of it
+# in bf16. Memory: 900, 800 and 200.
+ANSWERS = '''#!{python}
+import json, os, sys
+words = sys.argv[2:]
+ours = sys.argv[1] == "bench"
+bench = words[0]
+option = lambda name, other=None: words[words.index(name) + 1] if name in words else other
+log = open("{log}", "a")
+if bench == "matmul":
+    rate = {{"Haswell": 50, "SkylakeX": 80}}.get(os.environ.get("OPENBLAS_CORETYPE"), 20)
+    print(json.dumps({{"bench": "matmul", "square_gflops": rate, "batch_gflops": rate}}))
+    sys.exit()
+side = "ours" if ours else "best" if option("--chunk") else "installed"
+precision = option("--precision")
+name = option("--pattern") or option("--content")
+seconds = {{"ours": 1.0, "best": 4.0, "installed": 8.0}}[side] * (0.5 if precision == "bf16" else 1.0)
+if name == "full" and not ours:
+    seconds *= 10
+if name == "nearest" and option("--chunk") == "128":
+    seconds *= 0.5
+if name == "local" and ours and "{broken}":
+    sys.exit("nothing here")
+log.write(json.dumps([side, bench, name, precision, option("--chunk"), dict(os.environ)]) + "\\n")
+print("a line that is no JSON")
+print(json.dumps({{"bench": bench, "pattern": name, "precision": precision, "seconds": seconds, "pairs": 10,
+                  "n": int(option("-n")) + (1 if ours and name == "routing" else 0),
+                  "peak_bytes": {{"ours": 200, "best": 800, "installed": 900}}[side],
+                  "settings": {{"torch": "1", "threads": 1, "capability": "none", "blas": "none"}}}}))
+'''
+
+
+class CompareEager(unittest.TestCase):
+    def compare(self, *options, broken=""):
+        with tempfile.TemporaryDirectory() as folder:
+            program, log = os.path.join(folder, "answers"), os.path.join(folder, "log")
+            with open(program, "w") as file:
+                file.write(ANSWERS.format(python=sys.executable, log=log, broken=broken))
+            os.chmod(program, stat.S_IRWXU)
+            environment = {**os.environ, "OMP_NUM_THREADS": "7", "OPENBLAS_CORETYPE": "Nehalem", "KEPT": "yes"}
+            done = subprocess.run([os.path.join(ROOT, "scripts", "compare-eager"), "--routing", program, "--python",
+                                   program, *options], env=environment, capture_output=True, text=True, timeout=60)
+            with open(log) as file:
+                return done, [json.loads(line) for line in file]
+
+    def report(self, *options, **more):
+        done, calls = self.compare("--json", *options, **more)
+        return json.loads(done.stdout), calls, done.returncode
+
+    def test_ratios_are_eager_over_ours_and_say_whether_they_are_enough(self):
+        report, _, status = self.report("--rounds", "1")
+        self.assertEqual(status, 0)
+        wanted = {line["what"]: (line["ratio"], line["met"]) for line in report["wanted"]}
+        self.assertEqual(wanted, {
+            "threshold: ours fp32 over eager fp32": (4.0, True),
+            "threshold: ours bf16 over eager's best precision": (4.0, False),
+            "nearest: ours fp32 over eager fp32": (2.0, False),
+            "nearest: ours bf16 over eager's best precision": (2.0, False),
+            "full attention: ours over eager, the best precision of each": (40.0, True),
+            "training step with routing: ours bf16 over eager at its best, best precision": (4.0, True),
+            "training step with routing: ours bf16 over eager as installed, best precision": (8.0, False),
+            "memory of that step: the least of eager at its best over ours": (4.0, True),
+        })
+
+    def test_sides_alternate_in_environments_of_their_own(self):
+        report, calls, _ = self.report("--rounds", "2", "--only", "attention")
+        calls = calls[3:]  # the trials of chunks
+        self.assertEqual([call[0] for call in calls[:6]], ["installed", "best", "ours"] * 2)
+        self.assertEqual([call[1:4] for call in calls[:3]], [["attention", "threshold", "fp32"]] * 3)
+        for side, *_, chunk, environment in calls:
+            self.assertEqual(environment["KEPT"], "yes")
+            if side == "best":
+                self.assertEqual(environment["OMP_NUM_THREADS"], str(len(os.sched_getaffinity(0))))
+                self.assertEqual(chunk, "128")  # the fastest of the trial
+                self.assertNotEqual(environment.get("OPENBLAS_CORETYPE"), "Nehalem")
+            else:
+                self.assertNotIn("OMP_NUM_THREADS", environment)
+                self.assertNotIn("OPENBLAS_CORETYPE", environment)
+        rates = report["trials"]["gflops"]
+        fastest = max(rates, key=rates.get)
+        if fastest != "as detected":
+            self.assertIn(f"OPENBLAS_CORETYPE={fastest}", report["machine"]["eager at its best"])
+
+    def test_slow_cases_get_two_rounds_and_say_so(self):
+        report, calls, _ = self.report("--rounds", "3", "--only", "attention")
+        rows = {(row["pattern"], row["precision"]): row for row in report["rows"]}
+        self.assertEqual(rows["full", "fp32"]["best"]["rounds"], 2)
+        self.assertEqual(rows["full", "fp32"]["ours"]["rounds"], 3)
+        self.assertIn("eager at its best: 2 rounds, slow", rows["full", "fp32"]["remarks"])
+        self.assertEqual(rows["local", "fp32"]["best"]["rounds"], 3)
+        self.assertEqual(rows["local", "fp32"]["remarks"], [])
+
+    def test_different_shapes_are_remarked(self):
+        report, _, _ = self.report("--quick", "--only", "train", "-n", "64")
+        self.assertIn("2 rounds only", report["label"])
+        remarks = {row["pattern"]: row["remarks"] for row in report["rows"]}
+        self.assertEqual(remarks, {"routing": ["n differs: ours 65, eager 64"], "local": []})
+
+    def test_a_failure_is_in_its_row_and_in_the_exit_code(self):
+        report, _, status = self.report("--rounds", "1", "--only", "attention", broken="yes")
+        self.assertEqual(status, 1)
+        row = next(row for row in report["rows"] if row["pattern"] == "local")
+        self.assertIsNone(row["ours"])
+        self.assertIn("nothing here", row["remarks"][0])
+
+    def test_tables_show_every_case_and_what_was_not_measured(self):
+        done, _ = self.compare("--rounds", "1", "--only", "attention")
+        self.assertRegex(done.stdout, r"\| attention \| threshold \| fp32 +\| 8.000 +\| 4.000 +\| 1.000 \|")
+        self.assertRegex(done.stdout, r"training step .* at its best.*\| - +\| 3 +\| not measured")
+        self.assertRegex(done.stdout, r"nearest: ours fp32 .*\| 2.0 +\| 4 +\| NOT MET")
+
+
+if __name__ == "__main__":
+    unittest.main()
