@@ -4,7 +4,8 @@
     /usr/bin/python3 scripts/eager/measure.py attention --pattern threshold,nearest -n 8192 --precision fp32,bf16
     /usr/bin/python3 scripts/eager/measure.py train --content routing -n 8192 --precision bf16
     /usr/bin/python3 scripts/eager/measure.py matmul        how fast the products are with these settings
-    /usr/bin/python3 scripts/eager/measure.py check         is it right? needs no bench
+    /usr/bin/python3 scripts/eager/measure.py check         is it right?
+    /usr/bin/python3 scripts/eager/measure.py check --routing build/release/routing     is the model ours?
 
 Needs Debian's python3-torch. Settings of the libraries come from the environment; --threads 0 leaves torch's choice.
 `seconds` is the median of --repeats passes after one that is not counted. Passes stop early once they took --limit
@@ -197,6 +198,7 @@ def parse(arguments):
     parser.add_argument("--no-relative", dest="relative", action="store_false", help="local heads know no offsets")
     parser.add_argument("--chunk", type=int, help="queries that are attended together; the window unless given")
     parser.add_argument("--limit", type=float, default=60.0, help="seconds after which no further pass begins")
+    parser.add_argument("--routing", help="of check: our program, to compare the model with")
     options = parser.parse_args(arguments)
     for given, known in ((options.pattern, PATTERNS), (options.passes, PASSES), (options.precision, ("fp32", "bf16")),
                          (options.content, ("routing", "local", "full"))):
@@ -215,8 +217,9 @@ def main(arguments):
     if options.threads > 0:
         torch.set_num_threads(options.threads)
     if options.bench == "check":
+        import against_ours
         import check
-        return check.run()
+        return against_ours.run(options.routing) if options.routing else check.run()
     options.start_bytes = memory("VmRSS")
     lines = {"attention": attention_lines, "train": train_lines, "matmul": matmul_lines}[options.bench](options)
     for line in lines:

@@ -24,6 +24,7 @@ class ModelConfig(NamedTuple):
     selection: str = "threshold"
     clusters: int = 32
     window: int = 256
+    routing_window: int = 0  # 0: as local heads
     feedforward: int = 2048
     relative: bool = True
     chunk: int = None
@@ -122,7 +123,7 @@ class Attention(nn.Module):
         config, centroids = self.config, self.centroids
         normal = F.layer_norm(q.float(), (config.dim,), eps=1e-6)
         output, scores, _ = routing_attention(normal, v, centroids.means, centroids.tau, config.selection,
-                                              config.window, config.chunk)
+                                              config.routing_window or config.window, config.chunk)
         best = scores.argmax(-1)
         nearest = centroids.means[torch.arange(q.shape[1])[:, None], best]
         if self.training:

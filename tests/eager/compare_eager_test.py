@@ -9,7 +9,7 @@ import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-# Called as `PYTHON measure.py BENCH …` or as `routing bench BENCH …`. Seconds: as installed 8, best 4, ours 1; half of it
+# Called as `PYTHON measure.py BENCH …` or `routing bench BENCH …`. Seconds: as installed 8, best 4, ours 1; half of it
 # in bf16. Memory: 900, 800 and 200.
 ANSWERS = '''#!{python}
 import json, os, sys

@@ -1,0 +1,106 @@
+"""Is the eager model ours? Our program trains a small one and evaluates it; the eager twin reads the weights and must
+find the same loss. Run by `measure.py check --routing PROGRAM`.
+"""
+import json
+import math
+import os
+import random
+import struct
+import subprocess
+import tempfile
+
+import torch
+
+import model
+from check import Failure
+
+N = 96
+CLOSE = 2e-5  # nats
+STEPS = 40  # a centroid moves by a thousandth a step; thresholds and tables have moved well by then
+SIZES = {"model.layers": 2, "model.width": 64, "model.feedforward_width": 128, "attention.heads": 4,
+         "attention.content_heads": 2, "local.window": 16, "local.recency": "false", "routing.window": 12,
+         "routing.clusters": 4, "train.sequence_length": N, "train.batch_size": 4, "train.learning_rate": 0.01,
+         "train.precision": "fp32", "train.eval_every": 0, "train.checkpoint_every": 0}
+
+
+def ours(program, *arguments):
+    done = subprocess.run([program, *map(str, arguments), "--quiet", "--threads", "1"], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise Failure(f"{program} {arguments[0]}: exit {done.returncode}: {done.stderr.strip()}")
+    return done.stdout
+
+
+def text_of(size):
+    """Words in random order: enough to learn something in a few steps."""
+    draw = random.Random(5)
+    words = ["".join(draw.choice("abcdefghij") for _ in range(draw.randint(2, 9))) for _ in range(50)]
+    return " ".join(draw.choice(words) for _ in range(size // 5)).encode()[:size]
+
+
+def read_tensors(path):
+    with open(path, "rb") as file:
+        header = json.loads(file.read(struct.unpack("<Q", file.read(8))[0]))
+        data = bytearray(file.read())
+    header.pop("__metadata__", None)
+    kinds = {"F32": torch.float32, "I64": torch.int64}
+    return {name: torch.frombuffer(data, dtype=kinds[entry["dtype"]], offset=entry["data_offsets"][0],
+                                   count=math.prod(entry["shape"])).view(entry["shape"])
+            for name, entry in header.items()}
+
+
+def our_name(name):
+    """blocks.0.feedforward.2.weight -> layer0.feedforward.out_weight, and so on."""
+    for eager, own in (("blocks.", "layer"), ("embedding.weight", "embedding"), ("norm.weight", "norm.gain"),
+                       ("feedforward.0.", "feedforward.in_"), ("feedforward.2.", "feedforward.out_"),
+                       ("attention.relative_", "attention.group0_relative_"),
+                       ("centroids.means", "centroids.centroids"),
+                       ("attention.centroids.", "attention.group1.centroids.")):
+        name = name.replace(eager, own)
+    for kind in ("query", "key", "value", "output"):
+        if name.endswith("attention." + kind):
+            return name + "_weight"
+    return name.replace("output.weight", "output_weight").replace("output.bias", "output_bias")
+
+
+def load(twin, tensors):
+    left = {name for name in tensors if not name.endswith(("empty_updates", "centroids.updates"))}
+    for name, value in twin.state_dict().items():
+        own = our_name(name)
+        if own not in left or tensors[own].shape != value.shape:
+            raise Failure(f"{name} {list(value.shape)}: our model has no {own} of that shape")
+        value.copy_(tensors[own])
+        left.remove(own)
+    if left:
+        raise Failure(f"our model has weights that the eager one has not: {sorted(left)}")
+
+
+@torch.no_grad()
+def compare(program, folder, selection):
+    text, run = os.path.join(folder, "text"), os.path.join(folder, selection)
+    data = text_of(40000)
+    with open(text, "wb") as file:
+        file.write(data)
+    sizes = [f"--set={name}={value}" for name, value in {**SIZES, "routing.selection": selection}.items()]
+    ours(program, "train", "--preset", "tiny-enwik8", "--data", text, "--out", run, "--steps", STEPS, *sizes)
+    result = json.loads(ours(program, "eval", run, "--checkpoint", "last", "--split", "all", "--limit-bytes", 10 * N,
+                             "--json"))
+    config = model.ModelConfig(layers=2, width=64, heads=4, content_heads=2, selection=selection, clusters=4, window=16,
+                               routing_window=12, feedforward=128)
+    twin = model.ByteModel(config).eval()
+    load(twin, read_tensors(result["model"]))
+    tokens = torch.tensor(list(data[:10 * N])).view(10, N)
+    nats, our_nats = twin(tokens)[0].item(), result["eval_loss_nats"]
+    if not abs(nats - our_nats) < CLOSE:
+        raise Failure(f"{selection}: the loss of our model is {our_nats:.6f} nats, eager finds {nats:.6f}")
+    print(f"{selection}: {nats:.6f} nats, ours {our_nats:.6f}")
+
+
+def run(program):
+    with tempfile.TemporaryDirectory() as folder:
+        for selection in ("threshold", "nearest"):
+            try:
+                compare(program, folder, selection)
+            except Failure as failure:
+                print(f"against our program: {failure}")
+                return 1
+    return 0
