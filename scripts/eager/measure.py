@@ -10,7 +10,9 @@
 Needs Debian's python3-torch. Settings of the libraries come from the environment; --threads 0 leaves torch's choice.
 `seconds` is the median of --repeats passes after one that is not counted. Passes stop early once they took --limit
 seconds together; `repeats` says how many there were. `peak_bytes` is the peak of resident memory minus what the process
-had after its imports. `gflops` counts 4 dim operations a pair of query and key forward, 12 dim forward and backward.
+had after its imports. `gflops` counts as routing bench does: 4 dim operations a pair of query and key forward, 14 dim
+forward and backward. `ratio` is seconds a pair (train: seconds) over those of the first line of that precision and pass.
+Inputs are drawn as routing bench draws them: tokens around one centre for each cluster, thresholds after five updates.
 bf16 is torch.autocast; attention then gets its inputs in bfloat16, as a linear layer under autocast hands them over.
 """
 import argparse
@@ -35,6 +37,8 @@ import attention
 import model
 
 PASSES = ("forward", "forward+backward")
+UPDATES_BEFOREHAND = 5
+SPREAD_IN_CLUSTER = 0.5
 PATTERNS = ("threshold", "nearest", "balanced", "local", "full")
 
 
@@ -81,21 +85,29 @@ def timed(work, options):
             "peak_bytes": max(0, memory("VmHWM") - options.start_bytes)}
 
 
-def normalised(*shape):
-    return F.layer_norm(torch.randn(*shape), shape[-1:], eps=1e-6)
-
-
 class AttentionCase:
     """Inputs of one pattern, and one pass over them."""
 
     def __init__(self, pattern, options):
         torch.manual_seed(options.seed)
-        shape = (1, options.heads, options.n, options.dim)
         self.pattern, self.options = pattern, options
-        self.q, self.k, self.v, self.gradient = normalised(*shape), *(torch.randn(*shape) for _ in range(3))
-        self.centroids = normalised(options.heads, options.clusters, options.dim)
-        rank = max(1, math.ceil((1.0 - 1.0 / options.clusters) * options.n))
-        self.tau = attention.scores_of(self.q, self.centroids)[0].kthvalue(rank, dim=1).values
+        centers = torch.randn(options.clusters, options.heads * options.dim)
+        self.q, self.k = (self.clustered(centers) for _ in range(2))
+        self.v, self.gradient = (self.as_heads(torch.randn(options.n, options.heads * options.dim)) for _ in range(2))
+        state = model.Centroids(options.heads, options.clusters, options.dim)
+        for _ in range(UPDATES_BEFOREHAND):
+            scores = attention.scores_of(self.q, state.means)
+            state.seen = (self.q, scores, scores.argmax(-1))
+            state.update()
+        self.centroids, self.tau = state.means, state.tau
+
+    def as_heads(self, tokens):
+        return tokens.view(1, -1, self.options.heads, self.options.dim).transpose(1, 2)
+
+    def clustered(self, centers):
+        tokens = centers[torch.randint(len(centers), (self.options.n,))]
+        tokens = tokens + SPREAD_IN_CLUSTER * torch.randn_like(tokens)
+        return F.layer_norm(self.as_heads(tokens), (self.options.dim,), eps=1e-6)
 
     def output(self, q, k, v):
         options = self.options
@@ -131,26 +143,25 @@ class AttentionCase:
 
 
 def attention_lines(options):
-    full_seconds = {}
-    for pattern in sorted(options.pattern, key=lambda name: name != "full"):  # full first: the others' ratio needs it
+    first = {}
+    for pattern in options.pattern:
         case = AttentionCase(pattern, options)
         pairs = case.pairs()
         for precision in options.precision:
             for name in options.passes:
                 backward = name == "forward+backward"
                 line = timed(lambda: case.one_pass(precision == "bf16", backward), options)
-                if pattern == "full":
-                    full_seconds[precision, name] = line["seconds"]
-                full = full_seconds.get((precision, name))
+                cost = line["seconds"] / pairs
                 yield {"bench": "attention", "pattern": pattern, "n": options.n, "heads": options.heads,
                        "dim": options.dim, "window": options.window, "clusters": options.clusters,
                        "precision": precision, "pass": name, "pairs": pairs, **line,
-                       "gflops": pairs * options.dim * (12 if backward else 4) / line["seconds"] / 1e9,
+                       "gflops": pairs * options.dim * (14 if backward else 4) / line["seconds"] / 1e9,
                        "tokens_per_second": options.n / line["seconds"],
-                       "ratio": full / line["seconds"] if full else None}
+                       "ratio": cost / first.setdefault((precision, name), cost)}
 
 
 def train_lines(options):
+    first = {}
     for content in options.content:
         config = model.ModelConfig(layers=options.layers, width=options.width, heads=options.heads, content=content,
                                    content_heads=options.heads // 2, clusters=options.clusters, window=options.window,
@@ -165,9 +176,10 @@ def train_lines(options):
             del training
             yield {"bench": "train", "pattern": content, "content": content, "n": options.n, "layers": options.layers,
                    "width": options.width, "heads": options.heads, "dim": config.dim, "window": options.window,
-                   "clusters": options.clusters, "precision": precision, "pass": "step", "parameters": parameters,
-                   "pairs": None, **line, "gflops": None, "tokens_per_second": options.n / line["seconds"],
-                   "ratio": None}
+                   "clusters": options.clusters if content == "routing" else 0, "precision": precision, "pass": "step",
+                   "parameters": parameters, "pairs": None, **line, "gflops": None,
+                   "tokens_per_second": options.n / line["seconds"],
+                   "ratio": line["seconds"] / first.setdefault(precision, line["seconds"])}
 
 
 def matmul_lines(options):
@@ -195,7 +207,7 @@ def parse(arguments):
     for name, value in (("-n", 8192), ("--heads", 8), ("--dim", 64), ("--window", 256), ("--clusters", 32),
                         ("--layers", 6), ("--width", 512), ("--repeats", 5), ("--threads", 0), ("--seed", 1)):
         parser.add_argument(name, type=int, default=value)
-    parser.add_argument("--no-relative", dest="relative", action="store_false", help="local heads know no offsets")
+    parser.add_argument("--relative", action="store_true", help="of train: local heads with relative tables")
     parser.add_argument("--chunk", type=int, help="queries that are attended together; the window unless given")
     parser.add_argument("--limit", type=float, default=60.0, help="seconds after which no further pass begins")
     parser.add_argument("--routing", help="of check: our program, to compare the model with")

@@ -13,7 +13,7 @@ class Results:
 
     def value(self, bench, pattern, precision, side, key="seconds"):
         side = (self.rows.get((bench, pattern, precision)) or {}).get(side)
-        return side[key] if side else None
+        return side[key] if side else None  # the peak of memory may be unknown
 
     def least(self, bench, pattern, side, key="seconds"):
         """Over both precisions; nothing unless both were measured."""
@@ -60,7 +60,7 @@ def seconds_text(side):
 
 
 def bytes_text(side):
-    return f"{side['peak_bytes'] / 2**20:.0f}" if side else "-"
+    return f"{side['peak_bytes'] / 2**20:.0f}" if side and side["peak_bytes"] is not None else "-"
 
 
 def print_report(report):

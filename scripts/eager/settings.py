@@ -39,20 +39,25 @@ def run(command, environment, timeout=1800):
 
 
 def case_shape(options, bench):
-    shape = ["-n", options.n, "--heads", options.heads]
-    if bench == "attention":
-        shape += ["--dim", options.dim, "--window", options.window, "--clusters", options.clusters]
-    else:
-        shape += ["--layers", options.layers, "--width", options.width]
-    return [str(word) for word in shape]
+    """Sizes, in words that both sides understand."""
+    names = ("n", "heads", "window", "clusters") + (("dim",) if bench == "attention" else ("layers", "width"))
+    words = [word for name in names for word in ("-n" if name == "n" else f"--{name}", str(getattr(options, name)))]
+    return words + (["--relative"] if bench == "train" and options.relative else [])
+
+
+def case_words(options, case):
+    bench, pattern, precision = case
+    what = ["--pattern", pattern, "--pass", "forward+backward"] if bench == "attention" else ["--content", pattern]
+    return [bench, *what, "--precision", precision, *case_shape(options, bench)]
 
 
 def eager_command(options, case, repeats):
-    bench, pattern, precision = case
-    what = ["--pattern", pattern] if bench == "attention" else \
-        ["--content", pattern, "--window", str(options.window), "--clusters", str(options.clusters)]
-    return [options.python, MEASURE, bench, *what, "--precision", precision, *case_shape(options, bench),
-            "--repeats", str(repeats), "--limit", str(options.slow)]
+    limits = ["--repeats", str(repeats), "--limit", str(options.slow)]
+    return [options.python, MEASURE, *case_words(options, case), *limits]
+
+
+def our_command(options, case):
+    return [options.routing, "bench", *case_words(options, case), "--json", "--repeats", "5"]
 
 
 class Settings:
