@@ -78,8 +78,12 @@ class Settings:
         best = max(self.core_rates, key=self.core_rates.get)
         if best != "as detected":
             self.environment["OPENBLAS_CORETYPE"] = best
+        self.policy_seconds = {policy: self.pass_time(options, options.window, OMP_WAIT_POLICY=policy)
+                               for policy in ("active", "passive")}
+        if self.policy_seconds["passive"] < self.policy_seconds["active"]:
+            self.environment["OMP_WAIT_POLICY"] = "passive"  # wins where others use the cores
         sizes = sorted({max(1, options.window // part) for part in (1, 2, 4)}, reverse=True)
-        self.chunk_seconds = {size: self.chunk_time(options, size) for size in sizes}
+        self.chunk_seconds = {size: self.pass_time(options, size) for size in sizes}
         self.chunk = min(self.chunk_seconds, key=self.chunk_seconds.get)
 
     def whole_environment(self, **more):
@@ -93,10 +97,12 @@ class Settings:
              f"{line['batch_gflops']:.0f} in batches")
         return (line["square_gflops"] * line["batch_gflops"])**0.5
 
-    def chunk_time(self, options, size):
-        command = eager_command(options, ("attention", "nearest", "fp32"), 3) + ["--threads", str(self.cores)]
-        seconds = run(command + ["--chunk", str(size)], self.whole_environment())[-1]["seconds"]
-        note(f"trial: {size} queries at once: {seconds:.3f} s")
+    def pass_time(self, options, chunk, **more):
+        command = eager_command(options, ("attention", "nearest", "fp32"), 3)
+        command += ["--threads", str(self.cores), "--chunk", str(chunk)]
+        seconds = run(command, self.whole_environment(**more))[-1]["seconds"]
+        words = [f"{name}={value}" for name, value in more.items()]
+        note(f"trial: {' '.join([f'{chunk} queries at once', *words])}: {seconds:.3f} s")
         return seconds
 
     def text(self):

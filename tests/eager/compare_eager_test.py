@@ -8,6 +8,9 @@ import tempfile
 import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "scripts", "eager"))
+sys.dont_write_bytecode = True
+from report import Results
 
 # Called as `PYTHON measure.py BENCH …` or `routing bench BENCH …`. Seconds: as installed 8, best 4, ours 1; half of it
 # in bf16. Memory: 900, 800 and 200.
@@ -26,6 +29,8 @@ side = "ours" if ours else "best" if option("--chunk") else "installed"
 precision = option("--precision")
 name = option("--pattern") or option("--content")
 seconds = {{"ours": 1.0, "best": 4.0, "installed": 8.0}}[side] * (0.5 if precision == "bf16" else 1.0)
+if name == "local" and side == "installed":
+    seconds = 3.0
 if name == "full" and not ours:
     seconds *= 10
 if name == "nearest" and option("--chunk") == "128":
@@ -73,9 +78,17 @@ class CompareEager(unittest.TestCase):
             "memory of that step: the least of eager at its best over ours": (4.0, True),
         })
 
+    def test_eager_counts_as_installed_where_that_is_faster(self):
+        side = lambda seconds: {"seconds": seconds, "peak_bytes": None}
+        results = Results([{"bench": "attention", "pattern": "nearest", "precision": precision, "installed": side(6.0),
+                            "best": side(best), "ours": side(2.0)} for precision, best in (("fp32", 8.0), ("bf16", 5.0))])
+        ratios = {line["what"]: line["ratio"] for line in results.wanted() if line["ratio"] is not None}
+        self.assertEqual(ratios, {"nearest: ours fp32 over eager fp32": 3.0,
+                                  "nearest: ours bf16 over eager's best precision": 2.5})
+
     def test_sides_alternate_in_environments_of_their_own(self):
         report, calls, _ = self.report("--rounds", "2", "--only", "attention")
-        calls = calls[3:]  # the trials of chunks
+        calls = calls[5:]  # the trials of waiting and of chunks
         self.assertEqual([call[0] for call in calls[:6]], ["installed", "best", "ours"] * 2)
         self.assertEqual([call[1:4] for call in calls[:3]], [["attention", "threshold", "fp32"]] * 3)
         for side, *_, chunk, environment in calls:
@@ -99,12 +112,14 @@ class CompareEager(unittest.TestCase):
         self.assertEqual(rows["full", "fp32"]["ours"]["rounds"], 3)
         self.assertIn("eager at its best: 2 rounds, slow", rows["full", "fp32"]["remarks"])
         self.assertEqual(rows["local", "fp32"]["best"]["rounds"], 3)
-        self.assertEqual(rows["local", "fp32"]["remarks"], [])
+        self.assertEqual(rows["local", "fp32"]["remarks"], ["eager is fastest as installed, and that counts"])
+        self.assertEqual(rows["nearest", "fp32"]["remarks"], [])
+        self.assertEqual(report["machine"]["eager's faster precision, attention local"], "bf16")
 
     def test_different_shapes_are_remarked(self):
         report, _, _ = self.report("--quick", "--only", "train", "-n", "64")
         self.assertIn("2 rounds only", report["label"])
-        remarks = {row["pattern"]: row["remarks"] for row in report["rows"]}
+        remarks = {row["pattern"]: row["remarks"] for row in report["rows"] if row["precision"] == "bf16"}
         self.assertEqual(remarks, {"routing": ["n differs: ours 65, eager 64"], "local": []})
 
     def test_a_failure_is_in_its_row_and_in_the_exit_code(self):
