@@ -12,8 +12,8 @@ sys.path.insert(0, os.path.join(ROOT, "scripts", "eager"))
 sys.dont_write_bytecode = True
 from report import Results
 
-# Called as `PYTHON measure.py BENCH …` or `routing bench BENCH …`. Seconds: as installed 8, best 4, ours 1; half of it
-# in bf16. Memory: 900, 800 and 200.
+# Called as `PYTHON measure.py BENCH …` or `routing bench BENCH …`. Seconds: as installed 8, best 4, ours 1; half in
+# bf16. Memory: 900, 800 and 200.
 ANSWERS = '''#!{python}
 import json, os, sys
 words = sys.argv[2:]
@@ -80,8 +80,9 @@ class CompareEager(unittest.TestCase):
 
     def test_eager_counts_as_installed_where_that_is_faster(self):
         side = lambda seconds: {"seconds": seconds, "peak_bytes": None}
-        results = Results([{"bench": "attention", "pattern": "nearest", "precision": precision, "installed": side(6.0),
-                            "best": side(best), "ours": side(2.0)} for precision, best in (("fp32", 8.0), ("bf16", 5.0))])
+        case = {"bench": "attention", "pattern": "nearest", "installed": side(6.0), "ours": side(2.0)}
+        results = Results([{**case, "precision": "fp32", "best": side(8.0)},
+                           {**case, "precision": "bf16", "best": side(5.0)}])
         ratios = {line["what"]: line["ratio"] for line in results.wanted() if line["ratio"] is not None}
         self.assertEqual(ratios, {"nearest: ours fp32 over eager fp32": 3.0,
                                   "nearest: ours bf16 over eager's best precision": 2.5})
