@@ -12,7 +12,6 @@ namespace routing {
 // Options that stand before or after any command.
 struct ProgramOptions {
   int threads = 1;
-  int torch_threads_at_start = 1;  // before the program set its own number
   bool quiet = false;
 };
 

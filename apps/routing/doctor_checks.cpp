@@ -4,6 +4,7 @@
 #include <array>
 #include <cctype>
 #include <iomanip>
+#include <optional>
 #include <sstream>
 #include <utility>
 
@@ -90,7 +91,7 @@ std::string text(const Parts&... parts) {
 }  // namespace
 
 std::string_view to_string(FindingStatus status) {
-  constexpr std::array<std::string_view, 4> kNames = {"ok", "handled", "warning", "problem"};
+  constexpr std::array<std::string_view, 3> kNames = {"ok", "warning", "problem"};
   return kNames[static_cast<std::size_t>(status)];
 }
 
@@ -169,18 +170,14 @@ Finding judge_matmul(const MatmulRates& rates, const CpuFeatures& cpu) {
 
 Finding judge_threads(const ThreadFacts& facts) {
   Finding finding{.check = "threads"};
-  finding.found = text("libtorch started with ", facts.torch_threads_at_start, ", the program set ", facts.threads,
-                       ", the process may use ", facts.cores, facts.cores == 1 ? " core" : " cores");
-  if (facts.omp_num_threads) finding.found += text(" (OMP_NUM_THREADS=", *facts.omp_num_threads, ")");
+  finding.found = text("the program uses ", facts.threads, ", the process may use ", facts.cores,
+                       facts.cores == 1 ? " core" : " cores");
   if (facts.threads < facts.cores) {
     finding.status = FindingStatus::warning;
     finding.action = text("cores stay idle; leave out --threads or give --threads ", facts.cores);
   } else if (facts.threads > facts.cores) {
     finding.status = FindingStatus::warning;
     finding.action = text("threads take turns on the cores; leave out --threads or give --threads ", facts.cores);
-  } else if (facts.torch_threads_at_start != facts.threads) {
-    finding.status = FindingStatus::handled;
-    finding.action = text("handled: libtorch, oneDNN and our own loops now use ", facts.threads);
   }
   return finding;
 }

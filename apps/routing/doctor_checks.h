@@ -5,7 +5,6 @@
 #include "routing/kernels/cpu_features.h"
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,7 +13,6 @@ namespace routing {
 
 enum class FindingStatus {
   ok,
-  handled,  // found, and this program has already dealt with it
   warning,  // works, but slower or smaller than it could be
   problem,  // should be put right
 };
@@ -25,7 +23,7 @@ struct Finding {
   std::string check;  // "BLAS core"
   FindingStatus status = FindingStatus::ok;
   std::string found = {};
-  std::string action = {};  // how it was handled, or what to do; empty if there is nothing to do
+  std::string action = {};  // what to do; empty if there is nothing to do
 };
 
 // How many findings have this status.
@@ -51,9 +49,7 @@ struct MatmulRates {
 
 struct ThreadFacts {
   int cores = 1;
-  int torch_threads_at_start = 1;
-  int threads = 1;  // what the program set
-  std::optional<std::string> omp_num_threads = std::nullopt;
+  int threads = 1;  // of our own loops
 };
 
 struct MemoryFacts {

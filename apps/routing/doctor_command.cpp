@@ -7,11 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include <cstdint>
-#include <cstdlib>
 #include <iomanip>
 #include <iostream>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,18 +23,10 @@ using Json = nlohmann::ordered_json;
 constexpr std::int64_t kMatmulSize = 768;
 constexpr int kMatmulRepetitions = 5;
 
-std::optional<std::string> environment(const char* name) {
-  const char* const value = std::getenv(name);
-  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
-}
-
 std::vector<Finding> all_findings(const ProgramOptions& options, const MatmulRates& rates) {
   const CpuFeatures& cpu = cpu_features();
   const BlasFacts blas = blas_facts();
-  const ThreadFacts threads = {.cores = available_cores(),
-                               .torch_threads_at_start = options.torch_threads_at_start,
-                               .threads = options.threads,
-                               .omp_num_threads = environment("OMP_NUM_THREADS")};
+  const ThreadFacts threads = {.cores = available_cores(), .threads = options.threads};
   return {judge_blas_core(blas, cpu),
           judge_blas_threading(blas),
           judge_matmul(rates, cpu),
@@ -57,7 +47,6 @@ void print_as_json(const std::vector<Finding>& findings, const MatmulRates& rate
   Json report;
   report["problems"] = count_status(findings, FindingStatus::problem);
   report["warnings"] = count_status(findings, FindingStatus::warning);
-  report["handled"] = count_status(findings, FindingStatus::handled);
   report["blas_gflops"] = rates.blas_gflops;
   report["onednn_gflops"] = rates.onednn_gflops;
   report["checks"] = checks;
@@ -74,8 +63,7 @@ void print_as_list(const std::vector<Finding>& findings) {
     if (!finding.action.empty()) column("", 27) << "-> " << finding.action << "\n";
   }
   const auto count = [&](FindingStatus status) { return count_status(findings, status); };
-  std::cout << "problems " << count(FindingStatus::problem) << ", warnings " << count(FindingStatus::warning)
-            << ", handled " << count(FindingStatus::handled) << "\n";
+  std::cout << "problems " << count(FindingStatus::problem) << ", warnings " << count(FindingStatus::warning) << "\n";
 }
 
 }  // namespace
@@ -86,7 +74,7 @@ Command add_doctor(CLI::App& program, const ProgramOptions& options) {
       "doctor",
       "Look for what makes this machine slow, and say what to do\n\n"
       "Checks the BLAS, threads, AMX, vector instructions and memory; takes about a second. Each line is\n"
-      "ok, handled (the program dealt with it), warning (slower than it could be) or problem (put it right).\n"
+      "ok, warning (slower than it could be) or problem (put it right).\n"
       "Exit code 0 says that the checks ran, whatever they found; \"problems\" in the JSON counts the bad ones.");
   app->add_flag("--json", *json, "print the result as JSON")->disable_flag_override()->group("Output");
   app->footer("Example  routing doctor\n" + exit_code_line());

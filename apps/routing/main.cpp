@@ -56,10 +56,11 @@ void add_program_options(CLI::App& program, ProgramOptions& options) {
   program.fallthrough();
 }
 
-void set_threads(ProgramOptions& options) {
-  options.torch_threads_at_start = at::get_num_threads();
+void set_threads(const ProgramOptions& options) {
   set_num_threads(options.threads);
-  at::set_num_threads(options.threads);
+  // What costs time runs in our own loops. Threads of libtorch's would gain nothing more, and wait for each other
+  // spinning: one busy neighbour on the machine would make training many times slower.
+  at::set_num_threads(1);
 }
 
 int run_given_command(CLI::App& program, const std::vector<Command>& commands) {

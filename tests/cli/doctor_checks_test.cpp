@@ -92,27 +92,20 @@ TEST(DoctorMatmul, ResultsThatDifferAreAProblem) {
 }
 
 TEST(DoctorThreads, OneThreadOfEightIsAWarningAndTheRemedyNamesTheOption) {
-  const Finding finding = judge_threads({.cores = 8, .torch_threads_at_start = 1, .threads = 1});
+  const Finding finding = judge_threads({.cores = 8, .threads = 1});
   EXPECT_EQ(finding.status, FindingStatus::warning);
   EXPECT_TRUE(contains(finding.action, "--threads 8")) << finding.action;
 }
 
-TEST(DoctorThreads, LibtorchStartingWithOneIsHandledWhenTheProgramSetsAll) {
-  const Finding finding = judge_threads({.cores = 8, .torch_threads_at_start = 1, .threads = 8});
-  EXPECT_EQ(finding.status, FindingStatus::handled);
-  EXPECT_TRUE(contains(finding.found, "libtorch started with 1")) << finding.found;
-  EXPECT_TRUE(contains(finding.action, "now use 8")) << finding.action;
-}
-
-TEST(DoctorThreads, EnvironmentIsShownAndMoreThreadsThanCoresAreAWarning) {
-  const Finding finding =
-      judge_threads({.cores = 2, .torch_threads_at_start = 1, .threads = 4, .omp_num_threads = "1"});
+TEST(DoctorThreads, MoreThreadsThanCoresAreAWarning) {
+  const Finding finding = judge_threads({.cores = 2, .threads = 4});
   EXPECT_EQ(finding.status, FindingStatus::warning);
-  EXPECT_TRUE(contains(finding.found, "OMP_NUM_THREADS=1")) << finding.found;
+  EXPECT_TRUE(contains(finding.found, "uses 4")) << finding.found;
+  EXPECT_TRUE(contains(finding.action, "--threads 2")) << finding.action;
 }
 
-TEST(DoctorThreads, AllCoresFromTheStartAreFine) {
-  const Finding finding = judge_threads({.cores = 4, .torch_threads_at_start = 4, .threads = 4});
+TEST(DoctorThreads, AsManyAsCoresAreFine) {
+  const Finding finding = judge_threads({.cores = 4, .threads = 4});
   EXPECT_EQ(finding.status, FindingStatus::ok);
   EXPECT_TRUE(finding.action.empty());
 }
@@ -155,7 +148,6 @@ TEST(DoctorFindings, AreCountedByStatus) {
   EXPECT_EQ(count_status(findings, FindingStatus::problem), 1);
   EXPECT_EQ(count_status(findings, FindingStatus::warning), 1);
   EXPECT_EQ(count_status(findings, FindingStatus::ok), 1);
-  EXPECT_EQ(count_status(findings, FindingStatus::handled), 0);
 }
 
 }  // namespace

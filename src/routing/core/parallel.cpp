@@ -1,6 +1,7 @@
 #include "routing/core/parallel.h"
 
 #include "routing/core/error.h"
+#include "routing/core/thread_pool.h"
 
 #include <algorithm>
 #include <atomic>
@@ -8,7 +9,6 @@
 #include <mutex>
 #include <sched.h>
 #include <thread>
-#include <vector>
 
 namespace routing {
 namespace {
@@ -18,9 +18,10 @@ std::atomic<int>& thread_count() {
   return count;
 }
 
-std::atomic<ThreadBackend>& active_backend() {
-  static std::atomic<ThreadBackend> backend{ThreadBackend::openmp};
-  return backend;
+// Never destroyed: its threads sleep on it until the process has ended, and destructors of statics may still call.
+ThreadPool& pool() {
+  static auto* const shared = new ThreadPool;
+  return *shared;
 }
 
 // Keeps the first exception thrown by any chunk.
@@ -63,39 +64,21 @@ void set_num_threads(int threads) {
   thread_count() = threads;
 }
 
-ThreadBackend thread_backend() {
-  return active_backend();
-}
-void set_thread_backend(ThreadBackend backend) {
-  active_backend() = backend;
-}
-
 void parallel_for(std::int64_t begin, std::int64_t end, std::int64_t grain,
                   const std::function<void(std::int64_t, std::int64_t)>& body) {
   require<InputError>(grain >= 1, "parallel_for: grain is ", grain, ", but a chunk holds at least 1 item");
   if (begin >= end) return;
   const std::int64_t chunks = (end - begin + grain - 1) / grain;
   const int threads = static_cast<int>(std::min<std::int64_t>(chunks, num_threads()));
-  const auto run_chunk = [&](std::int64_t chunk) {
-    const std::int64_t first = begin + chunk * grain;
-    body(first, std::min(end, first + grain));
-  };
   FirstError error;
-  if (threads == 1) {
-    for (std::int64_t chunk = 0; chunk < chunks; ++chunk) error.guard([&] { run_chunk(chunk); });
-  } else if (thread_backend() == ThreadBackend::openmp) {
-#pragma omp parallel for num_threads(threads) schedule(dynamic, 1)
-    for (std::int64_t chunk = 0; chunk < chunks; ++chunk) error.guard([&] { run_chunk(chunk); });
-  } else {
-    std::atomic<std::int64_t> next{0};
-    const auto work = [&] {
-      for (std::int64_t chunk = next++; chunk < chunks; chunk = next++) error.guard([&] { run_chunk(chunk); });
-    };
-    std::vector<std::thread> workers;
-    workers.reserve(static_cast<std::size_t>(threads));
-    for (int thread = 0; thread < threads; ++thread) workers.emplace_back(work);
-    for (std::thread& worker : workers) worker.join();
-  }
+  std::atomic<std::int64_t> next{0};
+  const auto work = [&] {
+    for (std::int64_t chunk = next++; chunk < chunks; chunk = next++) {
+      const std::int64_t first = begin + chunk * grain;
+      error.guard([&] { body(first, std::min(end, first + grain)); });
+    }
+  };
+  pool().run(threads - 1, work);
   error.rethrow();
 }
 
