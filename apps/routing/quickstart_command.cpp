@@ -12,6 +12,7 @@
 #include "routing/evaluation/byte_likelihood.h"
 #include "routing/model/weights.h"
 #include "routing/training/trainer.h"
+#include "step_estimate.h"
 #include "training_display.h"
 #include "training_result.h"
 #include "version.h"
@@ -32,7 +33,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kDefaultCorpus = "/usr/share/dictd/gcide.dict.dz";
-constexpr int kTimedSteps = 4;
+// The first steps make matmuls and memory that later ones use again.
+constexpr int kUntimedSteps = 2;
+constexpr double kMostTimingShare = 0.05;  // of the minutes
 
 struct QuickstartOptions {
   std::string out = "runs/quickstart";
@@ -43,9 +46,9 @@ struct QuickstartOptions {
   bool json = false;
 };
 
-// How many steps fit into the minutes on this machine, from a few steps on scattered bytes. Fixing their number before
+// How many steps fit into the minutes on this machine, from some steps on scattered bytes. Fixing their number before
 // the run lets the learning rate fall to its end in time, and keeps the run exactly resumable.
-std::int64_t steps_that_fit(const ExperimentConfig& config, double minutes) {
+std::int64_t timed_number_of_steps(const ExperimentConfig& config, double minutes) {
   Learner learner(config);
   std::vector<TrainingBatch> batches;
   for (std::int64_t i = 0; i < config.train.accumulation; ++i) {
@@ -56,11 +59,13 @@ std::int64_t steps_that_fit(const ExperimentConfig& config, double minutes) {
                                      .view({config.train.batch_size, config.train.sequence_length}),
                        .sample_ids = at::arange(config.train.batch_size, at::kLong)});
   }
-  learner.step(batches);
-  const auto begin = std::chrono::steady_clock::now();
-  for (int i = 0; i < kTimedSteps; ++i) learner.step(batches);
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() / kTimedSteps;
-  return std::max<std::int64_t>(10, static_cast<std::int64_t>(minutes * 60.0 / seconds) / 10 * 10);
+  for (int i = 0; i < kUntimedSteps; ++i) learner.step(batches);
+  const auto time_one_step = [&] {
+    const auto begin = std::chrono::steady_clock::now();
+    learner.step(batches);
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  };
+  return steps_that_fit(minutes, seconds_per_step(time_one_step, kMostTimingShare * 60.0 * minutes));
 }
 
 ExperimentConfig resolved(const QuickstartOptions& options) {
@@ -104,7 +109,7 @@ ExperimentConfig quickstart_config(const QuickstartOptions& options, TrainingDis
                   [](const std::string& setting) { return setting.rfind("train.steps=", 0) == 0; });
   if (!steps_given) {
     display.say("timing a few steps to see what fits into " + fixed_digits(options.minutes, 1) + " minutes");
-    config.train.steps = steps_that_fit(config, options.minutes);
+    config.train.steps = timed_number_of_steps(config, options.minutes);
   }
   fit_to_steps(config, options);
   return config;
