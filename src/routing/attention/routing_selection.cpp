@@ -1,14 +1,17 @@
 #include "routing/attention/routing_selection.h"
 
-#include "routing/kernels/centroid_scores.h"
+#include "routing/kernels/centroid_match.h"
 
 #include <algorithm>
-#include <numeric>
+#include <array>
+#include <bit>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <utility>
 
 namespace routing {
 namespace {
-
-constexpr std::size_t kTokensPerBlock = 64;
 
 void add_each(std::vector<std::int64_t>& into, const std::vector<std::int64_t>& from) {
   std::transform(into.begin(), into.end(), from.begin(), into.begin(), std::plus<>());
@@ -17,150 +20,225 @@ void add_each(std::vector<double>& into, const std::vector<double>& from) {
   std::transform(into.begin(), into.end(), from.begin(), into.begin(), std::plus<>());
 }
 
-// The `capacity` best (score, position) pairs seen so far. Keeps up to twice as many and halves them when full, so that
-// a stream of n costs O(n).
+// A number that orders (score, position) pairs: the better score first, of equal ones the earlier position. Greater is
+// better; both zeros are one score.
+std::uint64_t rank_of(float score, std::int32_t position) {
+  const auto bits = std::bit_cast<std::uint32_t>(score + 0.0F);
+  const std::uint32_t ordered = (bits & 0x80000000U) != 0 ? ~bits : bits | 0x80000000U;
+  return (std::uint64_t{ordered} << 32U) | ~static_cast<std::uint32_t>(position);
+}
+
+// The `capacity` best tokens of each centroid. Keeps up to twice as many and halves them when full, so that a stream of
+// n costs O(n); after the first halving only scores above the worst one kept can enter, which leaves few.
 class BestTokens {
  public:
-  explicit BestTokens(std::size_t capacity) : capacity_(capacity) {}
+  BestTokens(std::size_t clusters, std::size_t capacity)
+      : capacity_(capacity), kept_(clusters), limits_(clusters, -std::numeric_limits<float>::infinity()) {}
 
-  void offer(float score, std::int32_t position) {
-    kept_.push_back({score, position});
-    if (kept_.size() == 2 * capacity_) halve();
+  void offer(const kernels::CentroidRows& centroids, const kernels::TokenBlock& tokens, kernels::ScoreBlock& block) {
+    kernels::find_scores_above(centroids, tokens.count, limits_.data(), block);
+    for (std::size_t c = 0; c < kept_.size(); ++c) {
+      const float* scores = block.scores.data() + c * kernels::kBlockTokens;
+      if (!full(c)) {
+        for (std::int64_t t = 0; t < tokens.count; ++t) keep(c, scores[t], tokens.positions[t]);
+        continue;
+      }
+      for (std::uint64_t bits = block.above[c]; bits != 0; bits &= bits - 1) {
+        const int t = std::countr_zero(bits);
+        keep(c, scores[t], tokens.positions[t]);
+      }
+    }
   }
 
-  std::vector<std::int32_t> positions() {
-    if (kept_.size() > capacity_) halve();
+  std::vector<std::int32_t> positions(std::size_t c) {
+    if (kept_[c].size() > capacity_) halve(c);
     std::vector<std::int32_t> sorted;
-    sorted.reserve(kept_.size());
-    for (const Offer& offer : kept_) sorted.push_back(offer.position);
+    sorted.reserve(kept_[c].size());
+    for (const std::uint64_t rank : kept_[c]) {
+      sorted.push_back(static_cast<std::int32_t>(~static_cast<std::uint32_t>(rank)));
+    }
     std::sort(sorted.begin(), sorted.end());
     return sorted;
   }
 
  private:
-  struct Offer {
-    float score;
-    std::int32_t position;
-  };
+  // Has a centroid seen enough tokens for its limit to mean something?
+  bool full(std::size_t c) const { return limits_[c] > -std::numeric_limits<float>::infinity(); }
+  void keep(std::size_t c, float score, std::int32_t position) {
+    if (kept_[c].empty()) kept_[c].reserve(2 * capacity_);
+    kept_[c].push_back(rank_of(score, position));
+    if (kept_[c].size() == 2 * capacity_) halve(c);
+  }
   // A total order: the result does not depend on when the halving happens.
-  void halve() {
-    std::nth_element(kept_.begin(), kept_.begin() + static_cast<std::ptrdiff_t>(capacity_), kept_.end(),
-                     [](const Offer& a, const Offer& b) {
-                       return a.score != b.score ? a.score > b.score : a.position < b.position;
-                     });
-    kept_.resize(capacity_);
+  void halve(std::size_t c) {
+    auto& kept = kept_[c];
+    std::nth_element(kept.begin(), kept.begin() + static_cast<std::ptrdiff_t>(capacity_ - 1), kept.end(),
+                     std::greater<>());
+    kept.resize(capacity_);
+    const auto worst = static_cast<std::uint32_t>(kept.back() >> 32U);
+    limits_[c] = std::bit_cast<float>((worst & 0x80000000U) != 0 ? worst & 0x7FFFFFFFU : ~worst);
   }
   std::size_t capacity_;
-  std::vector<Offer> kept_;
+  std::vector<std::vector<std::uint64_t>> kept_;
+  std::vector<float> limits_;
 };
 
-// The work of one unit, token after token.
+// The work of one unit, block after block.
 class Selector {
  public:
-  Selector(const CentroidView& view, const RoutingPattern& pattern, std::size_t tokens)
-      : view_(view), pattern_(pattern), clusters_(static_cast<std::size_t>(view.clusters)) {
-    result_.members.resize(clusters_);
+  Selector(std::span<const float> vectors, std::span<const std::int32_t> valid, const CentroidView& view,
+           const RoutingPattern& pattern)
+      : vectors_(vectors),
+        valid_(valid),
+        pattern_(pattern),
+        centroids_{view.centroids, view.tau, view.clusters, view.dim},
+        block_(view.clusters, view.dim) {
+    const std::size_t tokens = view.dim == 0 ? 0 : vectors.size() / static_cast<std::size_t>(view.dim);
+    result_.members.resize(static_cast<std::size_t>(view.clusters));
     result_.argmax.assign(tokens, -1);
     result_.totals = ClusterTotals(view.clusters, view.dim);
+    result_.totals.tokens = static_cast<std::int64_t>(valid.size());
     if (pattern.selection == RoutingSelection::balanced) {
       // No more places than tokens, however large the window.
       const auto window = std::min(static_cast<std::size_t>(pattern.window), std::max<std::size_t>(1, tokens));
-      best_.assign(clusters_, BestTokens(window));
+      best_.emplace(static_cast<std::size_t>(view.clusters), window);
+    } else {
+      joined_.reserve(valid.size());
+      memberships_.reserve(valid.size());
     }
   }
 
-  void visit(std::int32_t position, const float* vector, const float* scores) {
-    ClusterTotals& totals = result_.totals;
-    std::size_t argmax = 0;
-    std::size_t nearest = 0;
-    chosen_.clear();
-    for (std::size_t c = 0; c < clusters_; ++c) {
-      const float score = scores[c];
-      if (score > scores[argmax]) argmax = c;
-      if (score - view_.tau[c] > scores[nearest] - view_.tau[nearest]) nearest = c;
-      if (score >= view_.tau[c]) {
-        ++totals.passing[c];
-        chosen_.push_back(c);
-      }
-      totals.score_sum[c] += score;
-      totals.score_square_sum[c] += static_cast<double>(score) * score;
+  UnitSelection select() {
+    for (std::size_t first = 0; first < valid_.size(); first += kernels::kBlockTokens) {
+      const std::size_t count = std::min<std::size_t>(kernels::kBlockTokens, valid_.size() - first);
+      visit({vectors_.data(), valid_.data() + first, static_cast<std::int64_t>(count)});
     }
-    ++totals.tokens;
-    ++totals.argmax[argmax];
-    ++totals.nearest[nearest];
-    result_.argmax[static_cast<std::size_t>(position)] = static_cast<std::int32_t>(argmax);
-    totals.squared_distance += squared_distance(vector, argmax);
-    if (pattern_.update_from == UpdateFrom::argmax) move(argmax, vector);
-    if (pattern_.update_from == UpdateFrom::nearest) move(nearest, vector);
-    join(position, scores, argmax, nearest);
-  }
-
-  UnitSelection finish(std::span<const float> vectors, std::span<const std::int32_t> valid) {
-    ClusterTotals& totals = result_.totals;
-    std::vector<std::int32_t> memberships(result_.argmax.size(), 0);
-    for (std::size_t c = 0; c < clusters_; ++c) {
-      if (!best_.empty()) result_.members[c] = best_[c].positions();
-      totals.members[c] = static_cast<std::int64_t>(result_.members[c].size());
-      for (const std::int32_t position : result_.members[c]) {
-        ++memberships[static_cast<std::size_t>(position)];
-        if (pattern_.update_from == UpdateFrom::members) move(c, vectors.data() + position * view_.dim);
-      }
+    if (best_) {
+      take_best();
+    } else {
+      group_joined();
     }
-    for (const std::int32_t position : valid) {
-      const std::int32_t count = memberships[static_cast<std::size_t>(position)];
-      totals.unrouted += count == 0 ? 1 : 0;
-      totals.overlapping += count > 1 ? 1 : 0;
-    }
+    if (pattern_.update_from == UpdateFrom::members) move_members();
     return std::move(result_);
   }
 
  private:
-  void join(std::int32_t position, const float* scores, std::size_t argmax, std::size_t nearest) {
-    if (pattern_.selection == RoutingSelection::balanced) {
-      for (std::size_t c = 0; c < clusters_; ++c) best_[c].offer(scores[c], position);
-      return;
+  void visit(const kernels::TokenBlock& tokens) {
+    ClusterTotals& totals = result_.totals;
+    kernels::score_tokens(centroids_, tokens, block_);
+    kernels::choose_centroids(centroids_, block_);
+    kernels::add_scores(centroids_, tokens.count, block_,
+                        {totals.score_sum.data(), totals.score_square_sum.data(), totals.passing.data()});
+    for (std::size_t t = 0; t < static_cast<std::size_t>(tokens.count); ++t) {
+      ++totals.argmax[static_cast<std::size_t>(block_.argmax[t])];
+      ++totals.nearest[static_cast<std::size_t>(block_.nearest[t])];
+      result_.argmax[static_cast<std::size_t>(tokens.positions[t])] = block_.argmax[t];
     }
+    totals.squared_distance += kernels::squared_distance(centroids_, tokens, block_.argmax.data());
+    if (pattern_.update_from == UpdateFrom::argmax) move(tokens, block_.argmax.data());
+    if (pattern_.update_from == UpdateFrom::nearest) move(tokens, block_.nearest.data());
+    if (best_) {
+      best_->offer(centroids_, tokens, block_);
+    } else {
+      for (std::int64_t t = 0; t < tokens.count; ++t) join(static_cast<std::size_t>(t));
+    }
+  }
+
+  // Appends the clusters of token t of the block, ascending.
+  void join(std::size_t t) {
+    const std::size_t before = joined_.size();
     if (pattern_.selection == RoutingSelection::nearest) {
-      chosen_.assign(1, nearest);
-    } else if (chosen_.empty()) {
-      chosen_.assign(1, argmax);
-    } else if (const auto most = static_cast<std::size_t>(pattern_.max_memberships); chosen_.size() > most) {
-      // The lower number wins a tie, so that the set is defined; its order does not matter below.
-      const auto better = [&](std::size_t a, std::size_t b) {
-        const float margin_a = scores[a] - view_.tau[a];
-        const float margin_b = scores[b] - view_.tau[b];
-        return margin_a != margin_b ? margin_a > margin_b : a < b;
-      };
-      std::nth_element(chosen_.begin(), chosen_.begin() + static_cast<std::ptrdiff_t>(most), chosen_.end(), better);
-      chosen_.resize(most);
+      joined_.push_back(block_.nearest[t]);
+    } else {
+      for (std::size_t word = 0; word * kernels::kBlockTokens < block_.passing.size(); ++word) {
+        for (std::uint32_t bits = block_.passing[word * kernels::kBlockTokens + t]; bits != 0; bits &= bits - 1) {
+          joined_.push_back(static_cast<std::int32_t>(word * 32) + std::countr_zero(bits));
+        }
+      }
+      const auto most = static_cast<std::size_t>(pattern_.max_memberships);
+      if (joined_.size() == before) {
+        joined_.push_back(block_.argmax[t]);
+      } else if (joined_.size() - before > most) {
+        keep_best(joined_.begin() + static_cast<std::ptrdiff_t>(before), t, most);
+        joined_.resize(before + most);
+      }
     }
-    for (const std::size_t c : chosen_) result_.members[c].push_back(position);
+    memberships_.push_back(static_cast<std::int32_t>(joined_.size() - before));
   }
 
-  void move(std::size_t cluster, const float* vector) {
-    ++result_.totals.moving[cluster];
-    double* sum = result_.totals.moving_sum.data() + static_cast<std::int64_t>(cluster) * view_.dim;
-    for (std::int64_t d = 0; d < view_.dim; ++d) sum[d] += vector[d];
+  // Of the passed clusters from `first` on, the `most` with the best margins; the lower number wins a tie.
+  void keep_best(std::vector<std::int32_t>::iterator first, std::size_t t, std::size_t most) {
+    const auto margin = [&](std::int32_t c) {
+      return block_.scores[static_cast<std::size_t>(c) * kernels::kBlockTokens + t] - centroids_.tau[c];
+    };
+    const auto better = [&](std::int32_t a, std::int32_t b) {
+      const float margin_a = margin(a);
+      const float margin_b = margin(b);
+      return margin_a != margin_b ? margin_a > margin_b : a < b;
+    };
+    const auto last = first + static_cast<std::ptrdiff_t>(most);
+    std::nth_element(first, last, joined_.end(), better);
+    std::sort(first, last);
   }
 
-  double squared_distance(const float* vector, std::size_t cluster) const {
-    const float* centroid = view_.centroids + static_cast<std::int64_t>(cluster) * view_.dim;
-    double total = 0.0;
-    for (std::int64_t d = 0; d < view_.dim; ++d) {
-      const double difference = static_cast<double>(vector[d]) - centroid[d];
-      total += difference * difference;
+  // By counting: the tokens came in order, so each cluster's list ascends.
+  void group_joined() {
+    ClusterTotals& totals = result_.totals;
+    for (const std::int32_t c : joined_) ++totals.members[static_cast<std::size_t>(c)];
+    std::vector<std::int32_t*> next(result_.members.size());
+    for (std::size_t c = 0; c < next.size(); ++c) {
+      result_.members[c].resize(static_cast<std::size_t>(totals.members[c]));
+      next[c] = result_.members[c].data();
     }
-    return total;
+    const std::int32_t* c = joined_.data();
+    for (std::size_t t = 0; t < valid_.size(); ++t) {
+      totals.overlapping += memberships_[t] > 1 ? 1 : 0;
+      for (std::int32_t i = 0; i < memberships_[t]; ++i) *next[static_cast<std::size_t>(*c++)]++ = valid_[t];
+    }
   }
 
-  // NOLINTBEGIN(cppcoreguidelines-avoid-const-or-ref-data-members): lives no longer than select_members.
-  const CentroidView& view_;
+  void take_best() {
+    ClusterTotals& totals = result_.totals;
+    std::vector<std::int32_t> memberships(result_.argmax.size(), 0);
+    for (std::size_t c = 0; c < result_.members.size(); ++c) {
+      result_.members[c] = best_->positions(c);
+      totals.members[c] = static_cast<std::int64_t>(result_.members[c].size());
+      for (const std::int32_t position : result_.members[c]) ++memberships[static_cast<std::size_t>(position)];
+    }
+    for (const std::int32_t position : valid_) {
+      const std::int32_t count = memberships[static_cast<std::size_t>(position)];
+      totals.unrouted += count == 0 ? 1 : 0;
+      totals.overlapping += count > 1 ? 1 : 0;
+    }
+  }
+
+  void move(const kernels::TokenBlock& tokens, const std::int32_t* cluster) {
+    for (std::int64_t t = 0; t < tokens.count; ++t) ++result_.totals.moving[static_cast<std::size_t>(cluster[t])];
+    kernels::add_tokens(tokens, centroids_.dim, cluster, result_.totals.moving_sum.data());
+  }
+
+  void move_members() {
+    std::array<std::int32_t, kernels::kBlockTokens> cluster{};
+    for (std::size_t c = 0; c < result_.members.size(); ++c) {
+      const auto& members = result_.members[c];
+      cluster.fill(static_cast<std::int32_t>(c));
+      for (std::size_t first = 0; first < members.size(); first += cluster.size()) {
+        const std::size_t count = std::min(cluster.size(), members.size() - first);
+        move({vectors_.data(), members.data() + first, static_cast<std::int64_t>(count)}, cluster.data());
+      }
+    }
+  }
+
+  std::span<const float> vectors_;
+  std::span<const std::int32_t> valid_;
+  // NOLINTNEXTLINE(cppcoreguidelines-avoid-const-or-ref-data-members): lives no longer than select_members.
   const RoutingPattern& pattern_;
-  // NOLINTEND(cppcoreguidelines-avoid-const-or-ref-data-members)
-  std::size_t clusters_;
+  kernels::CentroidRows centroids_;
+  kernels::ScoreBlock block_;
   UnitSelection result_;
-  std::vector<BestTokens> best_;
-  std::vector<std::size_t> chosen_;
+  std::optional<BestTokens> best_;         // of balanced selection
+  std::vector<std::int32_t> joined_;       // of the others: clusters, token after token …
+  std::vector<std::int32_t> memberships_;  // … and how many a token has
 };
 
 }  // namespace
@@ -195,28 +273,7 @@ void ClusterTotals::add(const ClusterTotals& other) {
 
 UnitSelection select_members(std::span<const float> vectors, std::span<const std::int32_t> valid,
                              const CentroidView& view, const RoutingPattern& pattern) {
-  const auto dim = static_cast<std::size_t>(view.dim);
-  const auto clusters = static_cast<std::size_t>(view.clusters);
-  std::vector<float> columns(dim * clusters);
-  for (std::size_t c = 0; c < clusters; ++c) {
-    for (std::size_t d = 0; d < dim; ++d) columns[d * clusters + c] = view.centroids[c * dim + d];
-  }
-  Selector selector(view, pattern, dim == 0 ? 0 : vectors.size() / dim);
-  std::vector<float> block(kTokensPerBlock * dim);
-  std::vector<float> scores(kTokensPerBlock * clusters);
-  for (std::size_t first = 0; first < valid.size(); first += kTokensPerBlock) {
-    const std::size_t count = std::min(kTokensPerBlock, valid.size() - first);
-    for (std::size_t t = 0; t < count; ++t) {
-      const auto row = vectors.subspan(static_cast<std::size_t>(valid[first + t]) * dim, dim);
-      std::copy(row.begin(), row.end(), block.begin() + static_cast<std::ptrdiff_t>(t * dim));
-    }
-    kernels::centroid_scores(block.data(), columns.data(), {static_cast<std::int64_t>(count), view.dim, view.clusters},
-                             scores.data());
-    for (std::size_t t = 0; t < count; ++t) {
-      selector.visit(valid[first + t], block.data() + t * dim, scores.data() + t * clusters);
-    }
-  }
-  return selector.finish(vectors, valid);
+  return Selector(vectors, valid, view, pattern).select();
 }
 
 }  // namespace routing
