@@ -40,12 +40,47 @@ inline Number sum_of_lanes(Vector values) {
   return lanes[0];
 }
 
-// Tiles of 4 x 4: what every level transposes well in its smallest registers.
+#if ROUTING_VECTOR_BYTES == 64
+// Tiles of 16 x 16: rows h apart exchange the blocks of h numbers that belong to the other, for h = 8, 4, 2, 1.
+constexpr std::int64_t kTile = 16;
+
+inline void exchange(Vec& first, Vec& second, const Ints& to_first, const Ints& to_second) {
+  const Vec before = first;
+  first = __builtin_shuffle(before, second, to_first);
+  second = __builtin_shuffle(before, second, to_second);
+}
+
+inline void transpose_tile(const float* const* rows, std::int64_t d, float* columns) {
+  constexpr Ints k8a = {0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23};
+  constexpr Ints k8b = {8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31};
+  constexpr Ints k4a = {0, 1, 2, 3, 16, 17, 18, 19, 8, 9, 10, 11, 24, 25, 26, 27};
+  constexpr Ints k4b = {4, 5, 6, 7, 20, 21, 22, 23, 12, 13, 14, 15, 28, 29, 30, 31};
+  constexpr Ints k2a = {0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29};
+  constexpr Ints k2b = {2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31};
+  constexpr Ints k1a = {0, 16, 2, 18, 4, 20, 6, 22, 8, 24, 10, 26, 12, 28, 14, 30};
+  constexpr Ints k1b = {1, 17, 3, 19, 5, 21, 7, 23, 9, 25, 11, 27, 13, 29, 15, 31};
+  Vec row[kTile];
+#pragma GCC unroll 16
+  for (int r = 0; r < kTile; ++r) row[r] = load(rows[r] + d);
+#pragma GCC unroll 16
+  for (int r = 0; r < 8; ++r) exchange(row[r], row[r + 8], k8a, k8b);
+#pragma GCC unroll 16
+  for (int r = 0; r < 8; ++r) exchange(row[r + r / 4 * 4], row[r + r / 4 * 4 + 4], k4a, k4b);
+#pragma GCC unroll 16
+  for (int r = 0; r < 8; ++r) exchange(row[r + r / 2 * 2], row[r + r / 2 * 2 + 2], k2a, k2b);
+#pragma GCC unroll 16
+  for (int r = 0; r < 8; ++r) exchange(row[2 * r], row[2 * r + 1], k1a, k1b);
+#pragma GCC unroll 16
+  for (int r = 0; r < kTile; ++r) store(columns + (d + r) * kBlockTokens, row[r]);
+}
+#else
+// Tiles of 4 x 4, which these levels transpose well in their smallest registers.
+constexpr std::int64_t kTile = 4;
 using Four = float __attribute__((vector_size(16)));
 using MemoryFour = float __attribute__((vector_size(16), aligned(4), may_alias));
 using FourPlaces = std::int32_t __attribute__((vector_size(16)));
 
-inline void transpose_four(const float* const* rows, std::int64_t d, float* columns) {
+inline void transpose_tile(const float* const* rows, std::int64_t d, float* columns) {
   const Four a = *reinterpret_cast<const MemoryFour*>(rows[0] + d);
   const Four b = *reinterpret_cast<const MemoryFour*>(rows[1] + d);
   const Four c = *reinterpret_cast<const MemoryFour*>(rows[2] + d);
@@ -60,6 +95,7 @@ inline void transpose_four(const float* const* rows, std::int64_t d, float* colu
   *reinterpret_cast<MemoryFour*>(to + 2 * kBlockTokens) = __builtin_shuffle(ab_high, ce_high, FourPlaces{0, 1, 4, 5});
   *reinterpret_cast<MemoryFour*>(to + 3 * kBlockTokens) = __builtin_shuffle(ab_high, ce_high, FourPlaces{2, 3, 6, 7});
 }
+#endif
 
 // columns[d][t] = token t's number d; lanes past the last token repeat it, so that they hold nothing foreign.
 inline void transpose(const TokenBlock& tokens, std::int64_t dim, float* columns) {
@@ -68,11 +104,11 @@ inline void transpose(const TokenBlock& tokens, std::int64_t dim, float* columns
     rows[t] = tokens.rows + std::int64_t{tokens.positions[t < tokens.count ? t : tokens.count - 1]} * dim;
   }
   const std::int64_t used = (tokens.count + 2 * kWidth - 1) / (2 * kWidth) * (2 * kWidth);
-  for (std::int64_t t = 0; t < used; t += 4) {
+  for (std::int64_t t = 0; t < used; t += kTile) {
     std::int64_t d = 0;
-    for (; d + 4 <= dim; d += 4) transpose_four(rows + t, d, columns + t);
+    for (; d + kTile <= dim; d += kTile) transpose_tile(rows + t, d, columns + t);
     for (; d < dim; ++d) {
-      for (std::int64_t i = 0; i < 4; ++i) columns[d * kBlockTokens + t + i] = rows[t + i][d];
+      for (std::int64_t i = 0; i < kTile; ++i) columns[d * kBlockTokens + t + i] = rows[t + i][d];
     }
   }
 }
