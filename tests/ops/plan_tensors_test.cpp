@@ -126,5 +126,55 @@ TEST(CheckPlan, EveryBrokenPromiseIsNamed) {
   }
 }
 
+// A sealed plan is not looked at again; everything else is.
+TEST(PlanSeal, CoversTheVeryTensorsItWasMadeForAndNothingElse) {
+  const Plan plan = small_plan();
+  const PlanTensors& tensors = plan.tensors();
+  ASSERT_TRUE(tensors.seal);
+  EXPECT_TRUE(tensors.seal->covers(tensors));
+  const std::vector<std::function<void(PlanTensors&)>> changes{
+      [](PlanTensors& p) { p.query_order = p.query_order.clone(); },
+      [](PlanTensors& p) { p.key_order = p.key_order.clone(); },
+      [](PlanTensors& p) { p.groups = p.groups.clone(); },
+      [](PlanTensors& p) { p.unit_offsets = p.unit_offsets.clone(); },
+      [](PlanTensors& p) { p.query_index.offsets = p.query_index.offsets.clone(); },
+      [](PlanTensors& p) { p.query_index.group = p.query_index.group.clone(); },
+      [](PlanTensors& p) { p.query_index.rank = at::Tensor(); },
+      [](PlanTensors& p) { p.batch += 1; },
+      [](PlanTensors& p) { p.num_keys += 1; },
+      [](PlanTensors& p) { p.rules.causal = !p.rules.causal; },
+      [](PlanTensors& p) { p.rules.lookback = 1; },
+  };
+  for (std::size_t i = 0; i < changes.size(); ++i) {
+    PlanTensors changed = tensors;
+    changes[i](changed);
+    EXPECT_FALSE(tensors.seal->covers(changed)) << "change " << i;
+  }
+}
+
+TEST(PlanSeal, IsBrokenByWritingToTheTensors) {
+  const Plan plan = small_plan();
+  at::Tensor order = plan.tensors().query_order;
+  check_plan(plan.tensors());
+  order.add_(100);
+  EXPECT_FALSE(plan.tensors().seal->covers(plan.tensors()));
+  EXPECT_THROW(check_plan(plan.tensors()), InputError);
+}
+
+TEST(PlanSeal, ViewsAreComputedOnceAndEqualThoseOfThePlanWithoutSeal) {
+  const Plan plan = small_plan();
+  const auto views = shared_views(plan.tensors());
+  EXPECT_EQ(views, shared_views(PlanTensors(plan.tensors())));
+  PlanTensors loose = plan.tensors();
+  loose.seal.reset();
+  const auto others = shared_views(loose);
+  EXPECT_NE(views, others);
+  ASSERT_EQ(views->group_offsets, others->group_offsets);
+  for (std::size_t i = 0; i < views->views.size(); ++i) {
+    EXPECT_EQ(views->views[i].key_from, others->views[i].key_from);
+    EXPECT_EQ(views->views[i].key_to, others->views[i].key_to);
+  }
+}
+
 }  // namespace
 }  // namespace routing

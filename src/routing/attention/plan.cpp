@@ -9,9 +9,7 @@
 namespace routing {
 
 Plan::Plan(PlanTensors tensors) : tensors_(std::move(tensors)) {
-  tensors_.query_index = {};
-  check_plan_lists(tensors_);
-  tensors_.query_index = index_members(tensors_, Side::queries);
+  complete_plan(tensors_);
 }
 
 MemberIndex Plan::key_index() const {
@@ -78,8 +76,7 @@ bool operator==(const Plan& first, const Plan& second) {
          a.query_order.equal(b.query_order) && a.key_order.equal(b.key_order) && a.groups.equal(b.groups) &&
          a.unit_offsets.equal(b.unit_offsets) && a.query_index.offsets.equal(b.query_index.offsets) &&
          a.query_index.group.equal(b.query_index.group) && a.query_index.rank.equal(b.query_index.rank) &&
-         a.rules.lookback == b.rules.lookback && a.rules.lookahead == b.rules.lookahead &&
-         a.rules.causal == b.rules.causal && a.rules.self == b.rules.self;
+         a.rules == b.rules;
 }
 
 }  // namespace routing

@@ -14,8 +14,8 @@ namespace routing {
 
 class Plan {
  public:
-  // Checks the lists, groups and rules (see check_plan) and builds the inverse index of the queries; the index of the
-  // tensors handed over is not looked at.
+  // Checks the lists, groups and rules, builds the inverse index of the queries and seals the plan (complete_plan); the
+  // index of the tensors handed over is not looked at.
   explicit Plan(PlanTensors tensors);
 
   const PlanTensors& tensors() const { return tensors_; }

@@ -9,8 +9,10 @@
 #include <torch/library.h>
 
 #include <bit>
+#include <memory>
 #include <string>
 #include <tuple>
+#include <utility>
 
 namespace routing {
 namespace {
@@ -23,6 +25,21 @@ struct FlatCall {
   at::Tensor q, k, v;
   PlanTensors plan;
   AttendOptions options;
+};
+
+// Neither can it hold a seal. attend() leaves that of its plan here for the implementation it calls, on this thread;
+// for tensors that are not those of the seal it is worth nothing.
+thread_local std::shared_ptr<const PlanSeal> seal_of_call;
+
+class SealOfCall {
+ public:
+  explicit SealOfCall(std::shared_ptr<const PlanSeal> seal) : before_(std::exchange(seal_of_call, std::move(seal))) {}
+  ~SealOfCall() { seal_of_call = std::move(before_); }
+  SealOfCall(const SealOfCall&) = delete;
+  SealOfCall& operator=(const SealOfCall&) = delete;
+
+ private:
+  std::shared_ptr<const PlanSeal> before_;
 };
 
 // Autograd and the dispatcher take an absent tensor as an empty optional; an undefined one has no device to ask for.
@@ -166,7 +183,8 @@ FlatCall unflatten(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v
                .rules = {.lookback = number(lookback),
                          .lookahead = number(lookahead),
                          .causal = causal,
-                         .self = parse_self_rule(word(self))}};
+                         .self = parse_self_rule(word(self))},
+               .seal = seal_of_call};
   call.options = {.scale = scale,
                   .merge = parse_merge(word(merge)),
                   .merge_eps = merge_eps,
@@ -238,6 +256,7 @@ AttendResult attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& 
     return value ? OptionalInt(*value) : OptionalInt();
   };
   const auto word = [](std::string_view text) { return c10::string_view(text.data(), text.size()); };
+  const SealOfCall hand_over(plan.seal);
   const auto [output, lse] = op.call(
       q, k, v, plan.query_order, plan.key_order, plan.groups, plan.unit_offsets, plan.query_index.offsets,
       plan.query_index.group, plan.query_index.rank, number(plan.rules.lookback), number(plan.rules.lookahead),

@@ -5,6 +5,7 @@
 #include "routing/ops/visibility.h"
 
 #include <bit>
+#include <memory>
 
 namespace routing {
 namespace {
@@ -39,7 +40,7 @@ class FusedCall {
  public:
   FusedCall(const AttendInputs& inputs, const PlanTensors& plan, const AttendOptions& options)
       : plan_(plan),
-        views_(view_plan(plan)),
+        views_(shared_views(plan)),
         q_(with_adjacent_numbers(inputs.q)),
         k_(with_adjacent_numbers(inputs.k)),
         v_(with_adjacent_numbers(inputs.v)),
@@ -56,8 +57,8 @@ class FusedCall {
                      .member_offsets = plan.query_index.offsets.data_ptr<std::int64_t>(),
                      .member_group = plan.query_index.group.data_ptr<std::int64_t>(),
                      .member_rank = plan.query_index.rank.data_ptr<std::int32_t>(),
-                     .view_offsets = views_.group_offsets.data(),
-                     .views = views_.views.data()};
+                     .view_offsets = views_->group_offsets.data(),
+                     .views = views_->views.data()};
     problem_.rules = {.dim = q_.size(3),
                       .value_dim = v_.size(3),
                       .scale = options.scale,
@@ -93,7 +94,7 @@ class FusedCall {
 
  private:
   PlanTensors plan_;
-  PlanViews views_;
+  std::shared_ptr<const PlanViews> views_;
   at::Tensor q_, k_, v_, relative_key_, relative_value_;
   std::vector<std::uint64_t> unit_keys_;
   kernels::AttendProblem problem_;

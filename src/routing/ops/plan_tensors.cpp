@@ -2,6 +2,7 @@
 
 #include "routing/core/error.h"
 #include "routing/core/parallel.h"
+#include "routing/ops/visibility.h"
 
 #include <vector>
 
@@ -27,6 +28,11 @@ void check_members(const at::Tensor& order, std::int64_t begin, std::int64_t end
   require<InputError>(begin >= 0 && begin <= end && end <= order.size(0), "plan: group ", group, " covers ", begin,
                       " to ", end, " of a list of ", order.size(0), " members");
   const auto* positions = order.data_ptr<std::int32_t>();
+  if (begin == end) return;
+  // Ascending lists are inside the sequence if their ends are. The loop below only finds out what is wrong.
+  bool ascending = true;
+  for (std::int64_t place = begin + 1; place < end; ++place) ascending &= positions[place - 1] < positions[place];
+  if (ascending && positions[begin] >= 0 && positions[end - 1] < tokens) return;
   for (std::int64_t place = begin; place < end; ++place) {
     require<InputError>(positions[place] >= 0 && positions[place] < tokens, "plan: group ", group, " holds position ",
                         positions[place], ", but the sequence has ", tokens, " tokens");
@@ -77,6 +83,11 @@ void check_index(const PlanTensors& plan) {
       }
     }
   });
+}
+
+// Tensors of inference mode count no versions.
+std::int64_t version_of(const at::Tensor& tensor) {
+  return tensor.is_inference() ? 0 : static_cast<std::int64_t>(tensor._version());
 }
 
 }  // namespace
@@ -153,14 +164,49 @@ void check_plan_lists(const PlanTensors& plan) {
     for (std::int64_t group = first; group < last; ++group) {
       const GroupRange range = group_range(plan, group);
       check_members(plan.query_order, range.q_begin, range.q_end, plan.num_queries, group);
-      check_members(plan.key_order, range.k_begin, range.k_end, plan.num_keys, group);
+      const bool same_members = plan.key_order.is_same(plan.query_order) && range.q_begin == range.k_begin &&
+                                range.q_end == range.k_end && plan.num_queries == plan.num_keys;
+      if (!same_members) check_members(plan.key_order, range.k_begin, range.k_end, plan.num_keys, group);
     }
   });
 }
 
 void check_plan(const PlanTensors& plan) {
+  if (plan.seal && plan.seal->covers(plan)) return;
   check_plan_lists(plan);
   check_index(plan);
+}
+
+void complete_plan(PlanTensors& plan) {
+  check_plan_lists(plan);
+  plan.query_index = index_members(plan, Side::queries);
+  plan.seal.reset();
+  plan.seal = std::shared_ptr<const PlanSeal>(new PlanSeal(plan));
+}
+
+std::array<const at::Tensor*, PlanSeal::kTensors> PlanSeal::tensors_of(const PlanTensors& plan) {
+  return {&plan.query_order,         &plan.key_order,         &plan.groups,          &plan.unit_offsets,
+          &plan.query_index.offsets, &plan.query_index.group, &plan.query_index.rank};
+}
+
+PlanSeal::PlanSeal(const PlanTensors& plan) : plan_(plan) {
+  const auto tensors = tensors_of(plan_);
+  for (std::size_t i = 0; i < kTensors; ++i) versions_.at(i) = version_of(*tensors.at(i));
+}
+
+bool PlanSeal::covers(const PlanTensors& plan) const {
+  const auto own = tensors_of(plan_);
+  const auto given = tensors_of(plan);
+  for (std::size_t i = 0; i < kTensors; ++i) {
+    if (!given.at(i)->is_same(*own.at(i)) || version_of(*own.at(i)) != versions_.at(i)) return false;
+  }
+  return plan.batch == plan_.batch && plan.heads == plan_.heads && plan.num_queries == plan_.num_queries &&
+         plan.num_keys == plan_.num_keys && plan.rules == plan_.rules;
+}
+
+const std::shared_ptr<const PlanViews>& PlanSeal::views() const {
+  std::call_once(viewed_, [this] { views_ = std::make_shared<const PlanViews>(view_plan(plan_)); });
+  return views_;
 }
 
 }  // namespace routing

@@ -18,7 +18,10 @@
 
 #include <ATen/ATen.h>
 
+#include <array>
 #include <cstdint>
+#include <memory>
+#include <mutex>
 #include <optional>
 
 namespace routing {
@@ -36,7 +39,12 @@ struct VisibilityRules {
   std::optional<std::int64_t> lookahead = std::nullopt;
   bool causal = true;
   SelfRule self = SelfRule::allowed;
+
+  friend bool operator==(const VisibilityRules&, const VisibilityRules&) = default;
 };
+
+class PlanSeal;
+struct PlanViews;
 
 // All tensors live on the CPU and are contiguous.
 struct PlanTensors {
@@ -50,6 +58,7 @@ struct PlanTensors {
   at::Tensor unit_offsets = {};  // int64 [batch * heads + 1]
   MemberIndex query_index = {};
   VisibilityRules rules = {};
+  std::shared_ptr<const PlanSeal> seal = {};  // of complete_plan; absent for plans from elsewhere
 
   std::int64_t num_units() const { return batch * heads; }
   std::int64_t num_groups() const { return groups.size(0); }
@@ -76,7 +85,30 @@ MemberIndex index_members(const PlanTensors& plan, Side side);
 // sequence or not strictly ascending inside a group, offsets that do not cover the groups, negative windows.
 void check_plan_lists(const PlanTensors& plan);
 
-// The same, and the index must be that of the lists.
+// The same, and the index must be that of the lists. Nothing is looked at again where the plan's seal covers it.
 void check_plan(const PlanTensors& plan);
+
+// Checks the lists, makes the index of the queries and seals the plan.
+void complete_plan(PlanTensors& plan);
+
+// The proof that tensors form a plan, which only complete_plan can give, and what is worked out once per plan. Copies
+// of a plan share it. It covers nothing but the very tensors it was made for, as long as no operation writes to them.
+class PlanSeal {
+ public:
+  bool covers(const PlanTensors& plan) const;
+  // What view_plan says of the sealed plan; computed at the first call.
+  const std::shared_ptr<const PlanViews>& views() const;
+
+ private:
+  friend void complete_plan(PlanTensors& plan);
+  explicit PlanSeal(const PlanTensors& plan);
+  static constexpr std::size_t kTensors = 7;
+  static std::array<const at::Tensor*, kTensors> tensors_of(const PlanTensors& plan);
+
+  PlanTensors plan_;
+  std::array<std::int64_t, kTensors> versions_{};
+  mutable std::once_flag viewed_;
+  mutable std::shared_ptr<const PlanViews> views_;
+};
 
 }  // namespace routing

@@ -75,9 +75,15 @@ PlanViews view_plan(const PlanTensors& plan) {
   return all;
 }
 
+std::shared_ptr<const PlanViews> shared_views(const PlanTensors& plan) {
+  if (plan.seal && plan.seal->covers(plan)) return plan.seal->views();
+  return std::make_shared<const PlanViews>(view_plan(plan));
+}
+
 std::int64_t attended_pairs(const PlanTensors& plan) {
   std::int64_t pairs = 0;
-  for (const QueryView& view : view_plan(plan).views) {
+  const auto all = shared_views(plan);
+  for (const QueryView& view : all->views) {
     pairs += view.key_to - view.key_from - (view.self_rank >= 0 ? 1 : 0);
   }
   return pairs;

@@ -5,6 +5,7 @@
 #include "routing/ops/plan_tensors.h"
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 namespace routing {
@@ -18,6 +19,9 @@ struct PlanViews {
 };
 
 PlanViews view_plan(const PlanTensors& plan);
+
+// The same, shared by all users of a sealed plan.
+std::shared_ptr<const PlanViews> shared_views(const PlanTensors& plan);
 
 // Pairs (query, key, group) that attention has to compute; what benchmarks count.
 std::int64_t attended_pairs(const PlanTensors& plan);
