@@ -3,6 +3,7 @@
 #include "routing/attention/plan_builder.h"
 #include "routing/core/error.h"
 #include "routing/core/parallel.h"
+#include "routing/ops/commitment.h"
 
 #include <span>
 #include <vector>
@@ -90,19 +91,6 @@ void check_vectors(const char* name, const at::Tensor& vectors, const std::vecto
                       ", but must be ", at::IntArrayRef(expected));
 }
 
-// Weighted mean of squared distances to the chosen centroids over real tokens.
-at::Tensor commitment(const at::Tensor& vectors, const at::Tensor& choice, const at::Tensor& centroids) {
-  const at::Tensor real = (choice >= 0).to(vectors.device());
-  const at::Tensor index = choice.to(vectors.device(), at::kLong).clamp_min(0);
-  const std::int64_t heads = vectors.size(1);
-  const at::Tensor first = at::arange(heads, index.options()).view({1, heads, 1}) * centroids.size(1);
-  const at::Tensor chosen = centroids.to(vectors.options()).flatten(0, 1).index_select(0, (index + first).flatten());
-  const at::Tensor squares = (vectors - chosen.view(vectors.sizes())).square().sum(3);
-  const at::Tensor count = real.sum().clamp_min(1) * vectors.size(3);
-  // Sequence by sequence first: one sum over everything would be cut by the number of threads.
-  return at::where(real, squares, at::zeros_like(squares)).sum(2).sum() / count;
-}
-
 }  // namespace
 
 RoutingGroups::RoutingGroups(const HeadGroupConfig& group, const RoutingPattern& config, const PatternContext& context)
@@ -155,9 +143,9 @@ PatternPlan RoutingGroups::plan(const PlanRequest& request) {
 at::Tensor RoutingGroups::auxiliary_loss(const at::Tensor& queries, const at::Tensor& keys,
                                          const PatternPlan& plan) const {
   if (config_.commitment == 0.0) return {};
-  at::Tensor loss = commitment(queries, plan.query_choice, centroids_->centroids());
+  at::Tensor loss = commitment_loss(queries, plan.query_choice, centroids_->centroids());
   if (keys.defined()) {
-    loss = loss + commitment(keys, plan.key_choice, centroids_->centroids());
+    loss = loss + commitment_loss(keys, plan.key_choice, centroids_->centroids());
   } else if (config_.commitment_twice_if_shared) {
     loss = loss * 2.0;
   }
