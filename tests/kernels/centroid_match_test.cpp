@@ -33,7 +33,10 @@ struct Case {
   }
   CentroidRows view() const { return {centroids.data(), tau.data(), clusters, dim}; }
   TokenBlock block(std::int64_t first, std::int64_t count) const {
-    return {rows.data(), positions.data() + first, count};
+    return {.rows = rows.data(),
+            .positions = positions.data() + first,
+            .count = count,
+            .following = static_cast<std::int64_t>(positions.size()) - first - count};
   }
   float score(std::int64_t c, std::int64_t t) const {
     double total = 0.0;
@@ -73,7 +76,7 @@ TEST_P(CentroidMatch, HandWorkedCase) {
   const std::vector<float> tau{18, -1, -3};
   const std::vector<std::int32_t> positions{0, 1};
   const CentroidRows view{centroids.data(), tau.data(), 3, 2};
-  const TokenBlock tokens{rows.data(), positions.data(), 2};
+  const TokenBlock tokens{.rows = rows.data(), .positions = positions.data(), .count = 2};
   ScoreBlock block(3, 2);
   score_tokens(view, tokens, block);
   EXPECT_EQ(score_of(block, 0, 0), 19);

@@ -111,7 +111,10 @@ class Selector {
   UnitSelection select() {
     for (std::size_t first = 0; first < valid_.size(); first += kernels::kBlockTokens) {
       const std::size_t count = std::min<std::size_t>(kernels::kBlockTokens, valid_.size() - first);
-      visit({vectors_.data(), valid_.data() + first, static_cast<std::int64_t>(count)});
+      visit({.rows = vectors_.data(),
+             .positions = valid_.data() + first,
+             .count = static_cast<std::int64_t>(count),
+             .following = static_cast<std::int64_t>(valid_.size() - first - count)});
     }
     if (best_) {
       take_best();
@@ -224,7 +227,8 @@ class Selector {
       cluster.fill(static_cast<std::int32_t>(c));
       for (std::size_t first = 0; first < members.size(); first += cluster.size()) {
         const std::size_t count = std::min(cluster.size(), members.size() - first);
-        move({vectors_.data(), members.data() + first, static_cast<std::int64_t>(count)}, cluster.data());
+        move({.rows = vectors_.data(), .positions = members.data() + first, .count = static_cast<std::int64_t>(count)},
+             cluster.data());
       }
     }
   }

@@ -33,7 +33,8 @@ struct CentroidRows {
 struct TokenBlock {
   const float* rows = nullptr;
   const std::int32_t* positions = nullptr;
-  std::int64_t count = 0;  // at most kBlockTokens
+  std::int64_t count = 0;      // at most kBlockTokens
+  std::int64_t following = 0;  // so many more positions stand behind these; score_tokens fetches their rows ahead
 };
 
 // The memory of one block, to be used again for the next; numbers of tokens past `count` mean nothing.

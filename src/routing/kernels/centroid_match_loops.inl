@@ -135,13 +135,38 @@ inline void score_rows(const float* centroid, std::int64_t dim, const float* col
   }
 }
 
+// Asks for some rows of the next block at a time: scoring this one takes as long as reading the next.
+class FetchAhead {
+ public:
+  FetchAhead(const TokenBlock& tokens, std::int64_t dim)
+      : tokens_(tokens),
+        dim_(dim),
+        next_(tokens.count),
+        last_(tokens.count + (tokens.following < kBlockTokens ? tokens.following : kBlockTokens)) {}
+  void fetch(std::int64_t count) {
+    constexpr std::int64_t kNumbersPerLine = 16;
+    for (; count > 0 && next_ < last_; --count, ++next_) {
+      const float* row = tokens_.rows + std::int64_t{tokens_.positions[next_]} * dim_;
+      for (std::int64_t d = 0; d < dim_; d += kNumbersPerLine) __builtin_prefetch(row + d);
+    }
+  }
+
+ private:
+  const TokenBlock& tokens_;
+  std::int64_t dim_, next_, last_;
+};
+
 void score(const CentroidRows& centroids, const TokenBlock& tokens, float* columns, float* scores) {
   if (tokens.count == 0) return;
   const std::int64_t dim = centroids.dim;
   transpose(tokens, dim, columns);
+  FetchAhead ahead(tokens, dim);
+  const std::int64_t steps = kVectors / 2 * (centroids.clusters / kRows);
+  const std::int64_t rows_a_step = steps == 0 ? kBlockTokens : (kBlockTokens + steps - 1) / steps;
   for (std::int64_t t = 0; t < tokens.count; t += 2 * kWidth) {
     std::int64_t c = 0;
     for (; c + kRows <= centroids.clusters; c += kRows) {
+      ahead.fetch(rows_a_step);
       score_rows<kRows>(centroids.rows + c * dim, dim, columns + t, scores + c * kBlockTokens + t);
     }
     for (; c < centroids.clusters; ++c) {
