@@ -114,5 +114,38 @@ TEST(LayerNorm, EachMisfitIsAnInputError) {
   EXPECT_THROW(layer_norm(at::zeros({2, 0}), {}, {}, 1e-5), InputError);
 }
 
+// Heads of a projection, some of them, and views that no projection makes: none may be read or written elsewhere.
+TEST(LayerNorm, RowsWithStridesGiveTheBitsOfTheirCopies) {
+  const at::Tensor all = random_tensor({2, 37, 5, 19}, 3, at::kFloat);
+  const std::vector<at::Tensor> views{
+      all.transpose(1, 2),
+      all.transpose(1, 2).narrow(1, 1, 3),
+      all.transpose(1, 2).narrow(2, 5, 17),
+      all.narrow(3, 2, 11),
+      all.narrow(1, 0, 1).expand({2, 40, 5, 19}),
+      all.transpose(1, 3),
+      all.narrow(2, 0, 1).transpose(1, 2),
+      all.narrow(2, 0, 0).transpose(1, 2),
+      all,
+  };
+  const at::Tensor before = all.clone();
+  for (std::size_t i = 0; i < views.size(); ++i) {
+    const at::Tensor copy = views[i].contiguous().clone().view({-1, views[i].size(3)}).set_requires_grad(true);
+    const at::Tensor view = views[i].detach().set_requires_grad(true);
+    const at::Tensor gain = random_tensor({views[i].size(3)}, 4, at::kFloat).set_requires_grad(true);
+    const at::Tensor same_gain = gain.detach().clone().set_requires_grad(true);
+    const at::Tensor expected = layer_norm(copy, gain, {}, 1e-6);
+    const at::Tensor output = layer_norm(view, same_gain, {}, 1e-6);
+    ASSERT_EQ(output.sizes(), views[i].sizes());
+    EXPECT_TRUE(output.reshape(expected.sizes()).equal(expected)) << "view " << i;
+    const at::Tensor gradient = random_tensor(views[i].sizes(), 5, at::kFloat);
+    expected.backward(gradient.view(expected.sizes()));
+    output.backward(gradient);
+    EXPECT_TRUE(view.grad().reshape(expected.sizes()).equal(copy.grad())) << "view " << i;
+    EXPECT_TRUE(at::allclose(same_gain.grad(), gain.grad(), 1e-5, 1e-5)) << "view " << i;
+    EXPECT_TRUE(all.equal(before)) << "view " << i;
+  }
+}
+
 }  // namespace
 }  // namespace routing

@@ -105,8 +105,8 @@ MultiHeadAttentionImpl::QueryKey MultiHeadAttentionImpl::prepare(const Group& gr
   const bool shared = group.config.shared_query_key;
   if (!shared) qk.k = k.narrow(1, group.first_key_head, group.config.heads);
   if (const auto* routing = std::get_if<RoutingPattern>(&group.config.pattern)) {
-    const double scale = routing->scale_before_norm ? 1.0 / std::sqrt(static_cast<double>(head_dim_)) : 1.0;
-    qk.q = layer_norm(qk.q * scale, {}, {}, kRoutingNormEps);
+    if (routing->scale_before_norm) qk.q = qk.q * (1.0 / std::sqrt(static_cast<double>(head_dim_)));
+    qk.q = layer_norm(qk.q, {}, {}, kRoutingNormEps);
     if (!shared) qk.k = layer_norm(qk.k, {}, {}, kRoutingNormEps);
   }
   if (shared) qk.k = std::holds_alternative<LshPattern>(group.config.pattern) ? unit_length(qk.q) : qk.q;
@@ -173,12 +173,15 @@ at::Tensor MultiHeadAttentionImpl::forward(const at::Tensor& input, AttentionSta
   std::vector<at::Tensor> outputs;
   for (std::size_t index = 0; index < groups_.size(); ++index) {
     const Group& group = groups_[index];
-    outputs.push_back(attend_group(index, prepare(group, q, k), v.narrow(1, group.first_head, group.config.heads),
-                                   state, layout_for(group, input, state)));
+    const at::Tensor output =
+        attend_group(index, prepare(group, q, k), v.narrow(1, group.first_head, group.config.heads), state,
+                     layout_for(group, input, state));
+    // Heads inside of tokens, as attention leaves them in memory and the last projection reads them.
+    outputs.push_back(output.transpose(1, 2));
   }
-  at::Tensor merged = at::cat(outputs, 1);
+  at::Tensor merged = outputs.size() == 1 ? outputs[0] : at::cat(outputs, 2);
   if (head_mix_weight_.defined()) merged = linear(merged, head_mix_weight_, {}, {.precision = state.precision});
-  return linear(merged.transpose(1, 2).flatten(2), output_weight_, {}, {.precision = state.precision});
+  return linear(merged.flatten(2), output_weight_, {}, {.precision = state.precision});
 }
 
 std::vector<RoutingStatistics> MultiHeadAttentionImpl::update_centroids() {

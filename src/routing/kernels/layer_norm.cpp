@@ -13,12 +13,45 @@ namespace {
 
 constexpr std::int64_t kChunkRows = 256;
 
+// Walks over the rows in the order of memory, without dividing for each: heads that stand inside of tokens come first.
+class RowWalk {
+ public:
+  [[gnu::always_inline]] RowWalk(const NormInputs& inputs, std::int64_t step)
+      : width_(inputs.width),
+        heads_(inputs.places.heads),
+        tokens_(inputs.places.tokens == 0 ? inputs.num_rows : inputs.places.tokens),
+        heads_inside_(inputs.places.tokens != 0 && inputs.places.head_stride < inputs.places.token_stride) {
+    sequence_ = step / (tokens_ * heads_);
+    const std::int64_t rest = step % (tokens_ * heads_);
+    head_ = heads_inside_ ? rest % heads_ : rest / tokens_;
+    token_ = heads_inside_ ? rest / heads_ : rest % tokens_;
+  }
+  [[gnu::always_inline]] std::int64_t row() const { return (sequence_ * heads_ + head_) * tokens_ + token_; }
+  [[gnu::always_inline]] std::int64_t offset(const RowPlaces& places) const {
+    if (places.tokens == 0) return row() * width_;
+    return sequence_ * places.batch_stride + head_ * places.head_stride + token_ * places.token_stride;
+  }
+  [[gnu::always_inline]] void next() {
+    std::int64_t& inner = heads_inside_ ? head_ : token_;
+    std::int64_t& outer = heads_inside_ ? token_ : head_;
+    if (++inner < (heads_inside_ ? heads_ : tokens_)) return;
+    inner = 0;
+    if (++outer < (heads_inside_ ? tokens_ : heads_)) return;
+    outer = 0;
+    ++sequence_;
+  }
+
+ private:
+  std::int64_t width_, heads_, tokens_;
+  bool heads_inside_;
+  std::int64_t sequence_, head_, token_;
+};
+
 // Statistics only; the compiler may not merge this with the loop that writes, so rows are short enough to stay in
 // cache.
-[[gnu::always_inline]] inline void normalise_row(const NormInputs& inputs, std::int64_t row, double eps,
+[[gnu::always_inline]] inline void normalise_row(const NormInputs& inputs, const float* x, std::int64_t row, double eps,
                                                  const NormStatistics& statistics, float* outputs) {
   const std::int64_t width = inputs.width;
-  const float* x = inputs.rows + row * width;
   float* y = outputs + row * width;
   const float mean = lane_sum(width, [&](std::int64_t i) { return x[i]; }) / static_cast<float>(width);
   const float squares = lane_sum(width, [&](std::int64_t i) { return (x[i] - mean) * (x[i] - mean); });
@@ -36,13 +69,9 @@ constexpr std::int64_t kChunkRows = 256;
 }
 
 // With x^ the normalised row and g = dy * gain:  dx = (g - mean of g - x^ * mean of (g x^)) / deviation.
-[[gnu::always_inline]] inline void row_gradient(const NormInputs& inputs, std::int64_t row,
-                                                const NormStatistics& statistics, const float* outputs_gradient,
-                                                float* gradient) {
+[[gnu::always_inline]] inline void row_gradient(const NormInputs& inputs, const float* x, std::int64_t row,
+                                                const NormStatistics& statistics, const float* dy, float* dx) {
   const std::int64_t width = inputs.width;
-  const float* x = inputs.rows + row * width;
-  const float* dy = outputs_gradient + row * width;
-  float* dx = gradient + row * width;
   const float mean = statistics.mean[row];
   const float inverse = statistics.inverse_deviation[row];
   if (const float* gain = inputs.gain) {
@@ -64,7 +93,10 @@ void layer_norm(const NormInputs& inputs, double eps, const NormStatistics& stat
   constexpr std::int64_t kGrain = 32;
   parallel_for(0, inputs.num_rows, kGrain, [&](std::int64_t first, std::int64_t last) {
     at_best_level([&]() __attribute__((always_inline)) {
-      for (std::int64_t row = first; row < last; ++row) normalise_row(inputs, row, eps, statistics, outputs);
+      RowWalk walk(inputs, first);
+      for (std::int64_t step = first; step < last; ++step, walk.next()) {
+        normalise_row(inputs, inputs.rows + walk.offset(inputs.places), walk.row(), eps, statistics, outputs);
+      }
     });
   });
 }
@@ -79,10 +111,14 @@ void layer_norm_gradient(const NormInputs& inputs, const NormStatistics& statist
     float* bias_sum = gain_sum + width;
     const std::int64_t last = std::min(inputs.num_rows, (chunk + 1) * kChunkRows);
     at_best_level([&]() __attribute__((always_inline)) {
-      for (std::int64_t row = chunk * kChunkRows; row < last; ++row) {
-        if (gradients.rows != nullptr) row_gradient(inputs, row, statistics, outputs_gradient, gradients.rows);
-        const float* x = inputs.rows + row * width;
+      RowWalk walk(inputs, chunk * kChunkRows);
+      for (std::int64_t step = chunk * kChunkRows; step < last; ++step, walk.next()) {
+        const std::int64_t row = walk.row();
+        const float* x = inputs.rows + walk.offset(inputs.places);
         const float* dy = outputs_gradient + row * width;
+        if (gradients.rows != nullptr) {
+          row_gradient(inputs, x, row, statistics, dy, gradients.rows + walk.offset(gradients.places));
+        }
         const float mean = statistics.mean[row];
         const float inverse = statistics.inverse_deviation[row];
         if (gradients.gain != nullptr) {

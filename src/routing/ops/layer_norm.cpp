@@ -40,12 +40,34 @@ float* data_or_null(const at::Tensor& tensor) {
   return tensor.defined() ? tensor.data_ptr<float>() : nullptr;
 }
 
+// Heads of a projection: [batch, heads, tokens, width] in any order in memory but for the last. Rows of the kernels.
+bool has_placed_rows(const at::Tensor& input) {
+  return takes_kernels(input) && input.dim() == 4 && input.stride(3) == 1 && input.numel() > 0;
+}
+
+std::int64_t num_rows(const at::Tensor& rows) {
+  return rows.numel() / rows.size(-1);
+}
+
+// Of rows [rows, width], contiguous, or [batch, heads, tokens, width] with strides.
+kernels::RowPlaces places_of(const at::Tensor& rows) {
+  if (rows.dim() != 4) return {};
+  return {rows.size(1), rows.size(2), rows.stride(0), rows.stride(1), rows.stride(2)};
+}
+
 kernels::NormInputs kernel_inputs(const at::Tensor& rows, const at::Tensor& gain, const at::Tensor& bias) {
   return {.rows = rows.data_ptr<float>(),
-          .num_rows = rows.size(0),
-          .width = rows.size(1),
+          .num_rows = num_rows(rows),
+          .width = rows.size(-1),
+          .places = places_of(rows),
           .gain = data_or_null(gain),
           .bias = data_or_null(bias)};
+}
+
+// The order in memory of `rows`, without gaps, so that gradients of transposed projections need no copy.
+at::Tensor empty_in_order_of(const at::Tensor& rows) {
+  at::Tensor dense = at::empty_like(rows, at::MemoryFormat::Preserve);
+  return dense.stride(-1) == 1 ? dense : at::empty(rows.sizes(), rows.options());
 }
 
 struct Normalised {
@@ -54,8 +76,8 @@ struct Normalised {
 
 Normalised normalise(const at::Tensor& rows, const at::Tensor& gain, const at::Tensor& bias, double eps) {
   if (takes_kernels(rows)) {
-    Normalised result{at::empty_like(rows), at::empty({rows.size(0)}, rows.options()),
-                      at::empty({rows.size(0)}, rows.options())};
+    Normalised result{at::empty(rows.sizes(), rows.options()), at::empty({num_rows(rows)}, rows.options()),
+                      at::empty({num_rows(rows)}, rows.options())};
     kernels::layer_norm(kernel_inputs(rows, gain, bias), eps,
                         {result.mean.data_ptr<float>(), result.inverse_deviation.data_ptr<float>()},
                         result.output.data_ptr<float>());
@@ -77,12 +99,13 @@ struct Gradients {
 Gradients kernel_gradients(const at::Tensor& d_output, const at::Tensor& rows, const at::Tensor& gain,
                            const Normalised& saved, bool with_bias) {
   Gradients d;
-  d.rows = at::empty_like(rows);
+  d.rows = empty_in_order_of(rows);
   if (gain.defined()) d.gain = at::empty_like(gain);
-  if (with_bias) d.bias = at::empty({rows.size(1)}, rows.options());
+  if (with_bias) d.bias = at::empty({rows.size(-1)}, rows.options());
   kernels::layer_norm_gradient(
       kernel_inputs(rows, gain, {}), {saved.mean.data_ptr<float>(), saved.inverse_deviation.data_ptr<float>()},
-      d_output.data_ptr<float>(), {d.rows.data_ptr<float>(), data_or_null(d.gain), data_or_null(d.bias)});
+      d_output.data_ptr<float>(),
+      {d.rows.data_ptr<float>(), data_or_null(d.gain), data_or_null(d.bias), places_of(d.rows)});
   return d;
 }
 
@@ -98,7 +121,7 @@ Gradients tensor_gradients(const at::Tensor& d_output, const at::Tensor& rows, c
   return d;
 }
 
-// On rows: input [rows, width], contiguous.
+// On rows: input [rows, width], contiguous, or placed rows.
 class LayerNormFunction : public torch::autograd::Function<LayerNormFunction> {
  public:
   static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& rows,
@@ -130,6 +153,7 @@ class LayerNormFunction : public torch::autograd::Function<LayerNormFunction> {
 
 at::Tensor layer_norm(const at::Tensor& input, const at::Tensor& gain, const at::Tensor& bias, double eps) {
   check_call(input, gain, bias, eps);
+  if (has_placed_rows(input)) return LayerNormFunction::apply(input, if_defined(gain), if_defined(bias), eps);
   const at::Tensor rows = input.reshape({-1, input.size(-1)}).contiguous();
   return LayerNormFunction::apply(rows, if_defined(gain), if_defined(bias), eps).view(input.sizes());
 }
