@@ -101,5 +101,11 @@ TEST(SortedSample, TakesAllOrNoneAndRefusesMore) {
   EXPECT_THROW(sorted_sample(stream, 3, 4), InputError);
 }
 
+TEST(StreamKeys, AreTheKeysWithOneMoreNumber) {
+  EXPECT_EQ(StreamKeys(7, "use")(3), stream_key(7, "use", {3}));
+  EXPECT_EQ(StreamKeys(7, "", {1, 2})(0), stream_key(7, "", {1, 2, 0}));
+  EXPECT_NE(StreamKeys(7, "", {1, 2})(0), stream_key(7, "", {1, 2}));
+}
+
 }  // namespace
 }  // namespace routing

@@ -5,6 +5,7 @@
 #include "routing/core/parallel.h"
 #include "routing/ops/commitment.h"
 
+#include <algorithm>
 #include <span>
 #include <vector>
 
@@ -58,27 +59,49 @@ struct SampledSide {
   const std::vector<std::vector<std::int32_t>>* valid;
 };
 
-// Offers every real token to the sample of its head; priorities name the sequence, the side and the position.
+struct SampledToken {
+  std::uint64_t priority;
+  std::size_t side;
+  std::int64_t sequence;
+  std::int32_t position;
+};
+
+// The tokens that can be in a sample of so many. Priorities name the sequence, the side and the position, not the head:
+// all heads sample the same tokens.
+std::vector<SampledToken> tokens_to_sample(const std::vector<SampledSide>& sides, const at::Tensor& sample_ids,
+                                           std::uint64_t key, std::size_t capacity) {
+  std::vector<SampledToken> tokens;
+  for (std::size_t side = 0; side < sides.size(); ++side) {
+    for (std::int64_t b = 0; b < sides[side].vectors.size(0); ++b) {
+      const std::int64_t id = sample_ids.defined() ? sample_ids[b].item<std::int64_t>() : b;
+      const StreamKeys priority_of(key, "", {static_cast<std::uint64_t>(id), side});
+      for (const std::int32_t position : (*sides[side].valid)[static_cast<std::size_t>(b)]) {
+        tokens.push_back({priority_of(static_cast<std::uint64_t>(position)), side, b, position});
+      }
+    }
+  }
+  if (tokens.size() > capacity) {
+    std::nth_element(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(capacity), tokens.end(),
+                     [](const SampledToken& a, const SampledToken& c) { return a.priority < c.priority; });
+    tokens.resize(capacity);
+  }
+  return tokens;
+}
+
 std::vector<TokenSample> sample_tokens(const std::vector<SampledSide>& sides, const at::Tensor& sample_ids,
                                        const Centroids& centroids) {
   const std::int64_t heads = sides[0].vectors.size(1);
   const auto dim = static_cast<std::size_t>(sides[0].vectors.size(3));
-  std::vector<TokenSample> samples(static_cast<std::size_t>(heads), TokenSample(centroids.sample_size(), dim));
-  if (centroids.sample_size() == 0) return samples;
-  const std::uint64_t key = centroids.sample_key();
+  const std::size_t capacity = centroids.sample_size();
+  std::vector<TokenSample> samples(static_cast<std::size_t>(heads), TokenSample(capacity, dim));
+  if (capacity == 0) return samples;
+  const std::vector<SampledToken> tokens = tokens_to_sample(sides, sample_ids, centroids.sample_key(), capacity);
   parallel_for(0, heads, 1, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t head = first; head < last; ++head) {
-      for (std::size_t side = 0; side < sides.size(); ++side) {
-        for (std::int64_t b = 0; b < sides[side].vectors.size(0); ++b) {
-          const std::int64_t id = sample_ids.defined() ? sample_ids[b].item<std::int64_t>() : b;
-          const auto vectors = unit_vectors(sides[side].vectors, b * heads + head);
-          for (const std::int32_t position : (*sides[side].valid)[static_cast<std::size_t>(b)]) {
-            const std::uint64_t priority =
-                stream_key(key, "", {static_cast<std::uint64_t>(id), side, static_cast<std::uint64_t>(position)});
-            samples[static_cast<std::size_t>(head)].offer(
-                priority, vectors.subspan(static_cast<std::size_t>(position) * dim, dim));
-          }
-        }
+      for (const SampledToken& token : tokens) {
+        const auto vectors = unit_vectors(sides[token.side].vectors, token.sequence * heads + head);
+        samples[static_cast<std::size_t>(head)].offer(
+            token.priority, vectors.subspan(static_cast<std::size_t>(token.position) * dim, dim));
       }
     }
   });

@@ -25,6 +25,18 @@ constexpr std::uint64_t mix(std::uint64_t value) {
   return value ^ (value >> 31U);
 }
 
+std::uint64_t named_key(std::uint64_t seed, std::string_view name, std::size_t numbers) {
+  std::uint64_t key = mix(seed);
+  for (const char letter : name) key = mix(key ^ static_cast<unsigned char>(letter));
+  // The length separates the name from the numbers, so that no two different uses can share their input.
+  return mix(key ^ (std::uint64_t{name.size()} << 32U) ^ numbers);
+}
+
+std::uint64_t with_numbers(std::uint64_t key, std::initializer_list<std::uint64_t> numbers) {
+  for (const std::uint64_t number : numbers) key = mix(key ^ mix(number));
+  return key;
+}
+
 }  // namespace
 
 std::array<std::uint32_t, 4> philox(std::uint64_t key, const std::array<std::uint32_t, 4>& counter) {
@@ -42,12 +54,14 @@ std::array<std::uint32_t, 4> philox(std::uint64_t key, const std::array<std::uin
 }
 
 std::uint64_t stream_key(std::uint64_t seed, std::string_view name, std::initializer_list<std::uint64_t> numbers) {
-  std::uint64_t key = mix(seed);
-  for (const char letter : name) key = mix(key ^ static_cast<unsigned char>(letter));
-  // The length separates the name from the numbers, so that no two different uses can share their input.
-  key = mix(key ^ (std::uint64_t{name.size()} << 32U) ^ numbers.size());
-  for (const std::uint64_t number : numbers) key = mix(key ^ mix(number));
-  return key;
+  return with_numbers(named_key(seed, name, numbers.size()), numbers);
+}
+
+StreamKeys::StreamKeys(std::uint64_t seed, std::string_view name, std::initializer_list<std::uint64_t> numbers)
+    : start_(with_numbers(named_key(seed, name, numbers.size() + 1), numbers)) {}
+
+std::uint64_t StreamKeys::operator()(std::uint64_t last) const {
+  return with_numbers(start_, {last});
 }
 
 std::uint32_t RandomStream::next_u32() {

@@ -24,6 +24,17 @@ std::array<std::uint32_t, 4> philox(std::uint64_t key, const std::array<std::uin
 // The order of the numbers counts. Values are part of the checkpoint promise: they never change between versions.
 std::uint64_t stream_key(std::uint64_t seed, std::string_view name, std::initializer_list<std::uint64_t> numbers = {});
 
+// Keys that differ in their last number only, without mixing the others anew: StreamKeys(seed, name, {a, b})(c) is
+// stream_key(seed, name, {a, b, c}).
+class StreamKeys {
+ public:
+  StreamKeys(std::uint64_t seed, std::string_view name, std::initializer_list<std::uint64_t> numbers = {});
+  std::uint64_t operator()(std::uint64_t last) const;
+
+ private:
+  std::uint64_t start_;
+};
+
 // Successive values of one stream.
 class RandomStream {
  public:
