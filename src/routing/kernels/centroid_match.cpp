@@ -9,8 +9,8 @@ namespace {
 MatchLoops loops() {
 #if defined(__x86_64__)
   const Isa isa = active_isa();
-  if (isa == Isa::avx512) return match_loops_avx512();
-  if (isa == Isa::avx2) return match_loops_avx2();
+  if (includes(isa, Isa::avx512)) return match_loops_avx512();
+  if (includes(isa, Isa::avx2)) return match_loops_avx2();
 #endif
   return match_loops_generic();
 }
