@@ -33,6 +33,11 @@ std::string exit_code_line();
 std::vector<Command> add_commands(CLI::App& program, const ProgramOptions& options);
 
 Command add_analyze_patterns(CLI::App& analyze);
+std::vector<Command> add_bench(CLI::App& program, const ProgramOptions& options);
+Command add_bench_attention(CLI::App& bench_app, const ProgramOptions& program);
+Command add_bench_train(CLI::App& bench_app, const ProgramOptions& program);
+Command add_bench_scaling(CLI::App& bench_app, const ProgramOptions& program);
+Command add_bench_layers(CLI::App& bench_app, const ProgramOptions& program);
 Command add_info(CLI::App& program, const ProgramOptions& options);
 Command add_doctor(CLI::App& program, const ProgramOptions& options);
 Command add_train(CLI::App& program, const ProgramOptions& options);

@@ -14,6 +14,7 @@
 #include <memory>
 #include <new>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace routing {
@@ -28,6 +29,7 @@ std::vector<Command> add_commands(CLI::App& program, const ProgramOptions& optio
   CLI::App* analyze = program.add_subcommand("analyze", "Look at attention patterns");
   analyze->footer("Example  routing analyze patterns --out patterns.png\n" + exit_code_line());
   commands.push_back(add_analyze_patterns(*analyze));
+  for (Command& command : add_bench(program, options)) commands.push_back(std::move(command));
   commands.push_back(add_info(program, options));
   commands.push_back(add_doctor(program, options));
   return commands;

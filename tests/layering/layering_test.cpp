@@ -62,6 +62,20 @@ TEST(Layering, EveryRoomIncludesOnlyRoomsAboveIt) {
   EXPECT_GT(files, 20);
 }
 
+// The benchmarks use every room and are printed by the program.
+TEST(Layering, BenchmarksDoNotPrintAndDoNotKnowTheProgram) {
+  int files = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(fs::path(ROUTING_SOURCE_DIR) / "bench")) {
+    const std::string extension = entry.path().extension();
+    if (extension != ".h" && extension != ".cpp") continue;
+    for (const std::string& violation : violations("analysis", contents(entry.path()))) {
+      ADD_FAILURE() << entry.path() << " " << violation;
+    }
+    ++files;
+  }
+  EXPECT_GT(files, 10);
+}
+
 TEST(Layering, PlantedViolationsAreFound) {
   EXPECT_EQ(violations("ops", "#include \"routing/attention/plan.h\"\n").size(), 1U);
   EXPECT_EQ(violations("ops", "#include \"routing/cellar/plan.h\"\n").size(), 2U);
@@ -113,7 +127,7 @@ TEST(Documents, NameOnlyTestsThatExist) {
 }
 
 TEST(Layering, NoSourceFileIsLongerThanAReviewAllows) {
-  for (const char* folder : {"src", "apps", "tests"}) {
+  for (const char* folder : {"src", "apps", "bench", "tests"}) {
     for (const auto& entry : fs::recursive_directory_iterator(fs::path(ROUTING_SOURCE_DIR) / folder)) {
       const std::string extension = entry.path().extension();
       if (extension != ".h" && extension != ".cpp") continue;

@@ -1,0 +1,20 @@
+// Sizes and counts that several tests of the benchmarks share.
+#pragma once
+
+#include "bench/attention_work.h"
+
+#include <algorithm>
+#include <cstdint>
+
+namespace routing::bench {
+
+inline constexpr AttentionSizes kSmall{.batch = 2, .n = 96, .heads = 2, .dim = 8, .window = 16, .clusters = 4};
+
+// Query i of a sliding window sees min(i + 1, window) keys.
+inline std::int64_t sliding_pairs(const AttentionSizes& sizes) {
+  std::int64_t pairs = 0;
+  for (std::int64_t i = 0; i < sizes.n; ++i) pairs += std::min(i + 1, sizes.window);
+  return pairs * sizes.heads * sizes.batch;
+}
+
+}  // namespace routing::bench
