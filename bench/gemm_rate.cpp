@@ -26,9 +26,9 @@ dnnl::matmul make_matmul(Memory::data_type factors, const dnnl::engine& engine) 
   const Memory::desc right = plain(kDepth, kColumns, factors);
   const Memory::desc result = plain(kRows, kColumns, Memory::data_type::f32);
 #if DNNL_VERSION_MAJOR >= 3
-  return dnnl::matmul(dnnl::matmul::primitive_desc(engine, left, right, result));
+  return {dnnl::matmul::primitive_desc(engine, left, right, result)};
 #else
-  return dnnl::matmul(dnnl::matmul::primitive_desc(dnnl::matmul::desc(left, right, result), engine));
+  return {dnnl::matmul::primitive_desc(dnnl::matmul::desc(left, right, result), engine)};
 #endif
 }
 
@@ -72,7 +72,7 @@ void GemmProbe::run() {
   product_->stream.wait();
 }
 
-double GemmProbe::flops() const {
+double GemmProbe::flops() {
   return product_flops(kRows, kDepth, kColumns);
 }
 

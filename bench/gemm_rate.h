@@ -17,7 +17,7 @@ class GemmProbe {
 
   // One product.
   void run();
-  double flops() const;
+  static double flops();
   // "bf16" or "fp32": of the factors.
   const std::string& type() const;
 

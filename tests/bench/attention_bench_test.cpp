@@ -124,7 +124,7 @@ TEST(AttentionBench, OperationsOfAPassAreTheSumOfItsParts) {
 TEST(GemmProbe, CountsTwoOperationsForEveryProduct) {
   GemmProbe gemm;
   gemm.run();
-  EXPECT_DOUBLE_EQ(gemm.flops(), 2.0 * 4096.0 * 512.0 * 2048.0);
+  EXPECT_DOUBLE_EQ(GemmProbe::flops(), 2.0 * 4096.0 * 512.0 * 2048.0);
   EXPECT_TRUE(gemm.type() == "bf16" || gemm.type() == "fp32") << gemm.type();
 }
 
