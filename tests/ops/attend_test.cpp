@@ -226,7 +226,7 @@ TEST(Attend, IsRegisteredAndCallableByName) {
   torch::jit::Stack stack;
   torch::jit::push(stack, q, q, q, t.query_order, t.key_order, t.groups, t.unit_offsets, t.query_index.offsets,
                    t.query_index.group, t.query_index.rank, c10::IValue(), c10::IValue(), true, "allowed", 0.5, "lse",
-                   0.0, "none", c10::IValue(), c10::IValue(), 0.0, 0, c10::IValue());
+                   0.0, "none", c10::IValue(), c10::IValue(), 0.0, 0, c10::IValue(), false);
   op.callBoxed(stack);
   ASSERT_EQ(stack.size(), 2U);
   EXPECT_TRUE(stack[0].toTensor().equal(attend(q, q, q, t, {.scale = 0.5}).output));
