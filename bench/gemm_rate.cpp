@@ -1,10 +1,12 @@
 #include "bench/gemm_rate.h"
 
 #include "bench/flops.h"
+#include "routing/core/parallel.h"
 
 #include <ATen/ATen.h>
 
 #include <cstdint>
+#include <omp.h>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <unordered_map>
 
@@ -16,6 +18,18 @@ constexpr std::int64_t kDepth = 512;
 constexpr std::int64_t kColumns = 2048;
 
 using Memory = dnnl::memory;
+
+// oneDNN runs on OpenMP's threads, of which the program otherwise uses one.
+class AllThreads {
+ public:
+  AllThreads() { omp_set_num_threads(num_threads()); }
+  ~AllThreads() { omp_set_num_threads(before_); }
+  AllThreads(const AllThreads&) = delete;
+  AllThreads& operator=(const AllThreads&) = delete;
+
+ private:
+  int before_ = omp_get_max_threads();
+};
 
 Memory::desc plain(std::int64_t rows, std::int64_t columns, Memory::data_type type) {
   return {{rows, columns}, type, Memory::format_tag::ab};
@@ -44,6 +58,7 @@ struct GemmProbe::Product {
 };
 
 GemmProbe::GemmProbe() : product_(std::make_unique<Product>()) {
+  const AllThreads threads;
   Product& p = *product_;
   at::ScalarType torch_type = at::kBFloat16;
   Memory::data_type type = Memory::data_type::bf16;
@@ -68,6 +83,7 @@ GemmProbe::GemmProbe() : product_(std::make_unique<Product>()) {
 GemmProbe::~GemmProbe() = default;
 
 void GemmProbe::run() {
+  const AllThreads threads;
   product_->matmul.execute(product_->stream, product_->arguments);
   product_->stream.wait();
 }

@@ -1,5 +1,7 @@
 #include "bench/memory.h"
 
+#include "routing/core/block_pool.h"
+
 #include <algorithm>
 #include <fstream>
 #include <malloc.h>
@@ -28,6 +30,7 @@ bool reset_peak() {
 }  // namespace
 
 std::int64_t resident_bytes() {
+  block_pool().release_waiting();
   malloc_trim(0);
   return status_bytes("VmRSS:");
 }

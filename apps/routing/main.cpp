@@ -3,6 +3,7 @@
 #include "commands.h"
 #include "routing/core/error.h"
 #include "routing/core/parallel.h"
+#include "routing/ops/tensor_memory.h"
 #include "version.h"
 
 #include <ATen/Parallel.h>
@@ -63,6 +64,7 @@ void set_threads(const ProgramOptions& options) {
   // What costs time runs in our own loops. Threads of libtorch's would gain nothing more, and wait for each other
   // spinning: one busy neighbour on the machine would make training many times slower.
   at::set_num_threads(1);
+  reuse_tensor_memory();
 }
 
 int run_given_command(CLI::App& program, const std::vector<Command>& commands) {

@@ -246,6 +246,25 @@ TEST_P(AttendFused, TransposedAndExpandedInputsGiveTheBitsOfContiguousOnes) {
   expect_same_bits(run_fused(problem), run_fused(other), "expanded");
 }
 
+TEST_P(AttendFused, WhereKeysAreTheQueriesOneGradientHoldsBoth) {
+  for (const Plan& plan : hand_made_plans(1, 70)) {
+    AttendProblem problem = make_problem(random_inputs(1, 70, 8, 6), plan.tensors(), {});
+    problem.inputs.k = problem.inputs.q.clone();
+    const Everything apart = run_fused(problem);
+    problem.inputs.k = problem.inputs.q;
+    const Everything together = run_fused(problem);
+    EXPECT_FALSE(together.d.k.defined());
+    const at::Tensor sum = apart.d.q + apart.d.k;
+    EXPECT_LE((together.d.q - sum).abs().max().item<double>(), 1e-5 * std::max(1.0, sum.abs().max().item<double>()));
+    EXPECT_TRUE(at::equal(together.d.v, apart.d.v));
+    // And through the operator, whose gradient of a shared tensor is the same sum.
+    const at::Tensor x = problem.inputs.q.clone().set_requires_grad(true);
+    (attend(x, x, problem.inputs.v, problem.plan, problem.options).output * problem.gradient.output).sum().backward();
+    problem.gradient.lse.zero_();
+    EXPECT_TRUE(at::equal(x.grad(), run_fused(problem).d.q));
+  }
+}
+
 TEST_P(AttendFused, TheFirstLevelsRoundNothingAndTheOthersDo) {
   const Plan plan = hand_made_plans(1, 70)[1];
   AttendProblem problem = make_problem(random_inputs(1, 70, 8, 6), plan.tensors(), {});

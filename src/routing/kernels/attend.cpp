@@ -322,6 +322,7 @@ void attend_backward(const AttendProblem& problem, const AttendBackward& call) {
     gradient.dq = {unit_rows(call.dq, plan, unit), call.dq.row_stride, written.data()};
     gradient.dk = {unit_rows(call.dk, plan, unit), call.dk.row_stride, written.data() + plan.num_queries};
     gradient.dv = {unit_rows(call.dv, plan, unit), call.dv.row_stride, gradient.dk.written + plan.num_keys};
+    if (call.dk.data == call.dq.data) gradient.dk = gradient.dq;
     if (key_size > 0) gradient.d_key_table = key_parts.data() + unit * key_size;
     if (value_size > 0) gradient.d_value_table = value_parts.data() + unit * value_size;
     for (std::int64_t group = plan.unit_offsets[unit]; group < plan.unit_offsets[unit + 1]; ++group) {

@@ -79,7 +79,7 @@ struct AttendBackward {
   const float* lse = nullptr;       // likewise
   HeadRows<const float> d_output;   // the gradient that comes in
   const float* d_lse = nullptr;     // [batch, heads, queries]
-  HeadRows<float> dq, dk, dv;       // every row is written
+  HeadRows<float> dq, dk, dv;       // every row is written; dk may be dq where k is q, which then gets the sum
   float* d_relative_key = nullptr;  // added to, like the tables; null where the table is
   float* d_relative_value = nullptr;
 };

@@ -138,7 +138,8 @@ class AttendFunction : public torch::autograd::Function<AttendFunction> {
     options.relative_key = saved[3];
     options.relative_value = saved[4];
     options.dropout.sample_ids = saved[7];
-    const AttendInputs inputs{saved[0], saved[1], saved[2]};
+    AttendInputs inputs{saved[0], saved[1], saved[2]};
+    if (rest.shared) inputs.k = inputs.q;
     const AttendGradients d = can_attend_fused(inputs.q)
                                   ? attend_fused_backward(gradient, result, inputs, rest.plan, options)
                                   : attend_reference_backward(gradient, result, inputs, rest.plan, options);
@@ -148,11 +149,12 @@ class AttendFunction : public torch::autograd::Function<AttendFunction> {
  private:
   // What backward needs beside the saved tensors. Holds no tensor that could hold the graph alive.
   struct SavedCall : torch::CustomClassHolder {
-    explicit SavedCall(const FlatCall& call) : plan(call.plan), options(call.options) {
+    explicit SavedCall(const FlatCall& call) : plan(call.plan), options(call.options), shared(call.k.is_same(call.q)) {
       options.relative_key = options.relative_value = options.dropout.sample_ids = at::Tensor();
     }
     PlanTensors plan;
     AttendOptions options;
+    bool shared = false;  // k is the very tensor q
   };
 };
 

@@ -124,16 +124,18 @@ AttendGradients attend_fused_backward(const AttendResult& gradient, const Attend
   const at::Tensor lse = saved.lse.contiguous();
   const at::Tensor d_lse = gradient.lse.contiguous();
   AttendGradients d{.q = empty_in_order_of(inputs.q),
-                    .k = empty_in_order_of(inputs.k),
+                    .k = {},
                     .v = empty_in_order_of(inputs.v),
                     .relative_key = {},
                     .relative_value = {}};
+  const bool shared = inputs.k.is_same(inputs.q);
+  if (!shared) d.k = empty_in_order_of(inputs.k);
   kernels::AttendBackward backward{.output = read_rows(output),
                                    .lse = lse.data_ptr<float>(),
                                    .d_output = read_rows(d_output),
                                    .d_lse = d_lse.data_ptr<float>(),
                                    .dq = written_rows(d.q),
-                                   .dk = written_rows(d.k),
+                                   .dk = written_rows(shared ? d.q : d.k),
                                    .dv = written_rows(d.v)};
   if (options.relative_key.defined()) {
     d.relative_key = at::zeros(options.relative_key.sizes(), options.relative_key.options());

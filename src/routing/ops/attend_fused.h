@@ -11,6 +11,8 @@ bool can_attend_fused(const at::Tensor& q);
 
 AttendResult attend_fused_forward(const AttendInputs& inputs, const PlanTensors& plan, const AttendOptions& options);
 
+// Where inputs.k is the very tensor inputs.q, the gradient of k is added to that of q and .k is left undefined: one
+// tensor less to write, and autograd has nothing to add up.
 // Recomputes the probabilities from q, k and the saved result instead of keeping them.
 AttendGradients attend_fused_backward(const AttendResult& gradient, const AttendResult& saved,
                                       const AttendInputs& inputs, const PlanTensors& plan,

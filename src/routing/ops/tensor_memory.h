@@ -1,0 +1,10 @@
+// Large CPU tensors from the pool of core/block_pool.h.
+#pragma once
+
+namespace routing {
+
+// From now on, tensors of at least 1 MiB that libtorch makes on the CPU come from block_pool() and go back to it;
+// smaller ones and those made before are not touched. For programs, at their start: it holds for the whole process.
+void reuse_tensor_memory();
+
+}  // namespace routing

@@ -1,0 +1,111 @@
+#include "routing/core/block_pool.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <thread>
+#include <vector>
+
+namespace routing {
+namespace {
+
+constexpr std::size_t kMiB = std::size_t{1} << 20U;
+
+TEST(BlockPool, ABlockThatCameBackServesTheNextOfNearlyItsSize) {
+  BlockPool pool;
+  void* first = pool.take(16 * kMiB);
+  std::memset(first, 7, 16 * kMiB);
+  EXPECT_TRUE(pool.give_back(first));
+  EXPECT_EQ(pool.usage().waiting, 16 * kMiB);
+  void* second = pool.take(14 * kMiB);
+  EXPECT_EQ(second, first);
+  EXPECT_EQ(pool.usage().reused, 1);
+  EXPECT_EQ(pool.usage().in_use, 16 * kMiB);
+  EXPECT_EQ(pool.usage().waiting, 0U);
+  EXPECT_TRUE(pool.give_back(second));
+}
+
+TEST(BlockPool, ABlockMuchTooLargeIsNotTaken) {
+  BlockPool pool;
+  void* large = pool.take(32 * kMiB);
+  pool.give_back(large);
+  void* small = pool.take(16 * kMiB);
+  EXPECT_EQ(pool.usage().reused, 0);
+  pool.give_back(small);
+}
+
+TEST(BlockPool, TheSmallestBlockThatFitsIsTaken) {
+  BlockPool pool;
+  void* larger = pool.take(20 * kMiB);
+  void* smaller = pool.take(18 * kMiB);
+  pool.give_back(larger);
+  pool.give_back(smaller);
+  EXPECT_EQ(pool.take(17 * kMiB), smaller);
+  EXPECT_EQ(pool.take(17 * kMiB), larger);
+}
+
+TEST(BlockPool, BlocksAreWholeAndApart) {
+  BlockPool pool;
+  std::vector<unsigned char*> blocks;
+  const std::vector<std::size_t> sizes{1, 4096, kMiB + 1, 8 * kMiB, 9 * kMiB + 5, 33 * kMiB};
+  for (std::size_t n = 0; n < sizes.size(); ++n) {
+    blocks.push_back(static_cast<unsigned char*>(pool.take(sizes[n])));
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(blocks[n]) % 4096, 0U);
+    std::memset(blocks[n], static_cast<int>(n + 1), sizes[n]);
+  }
+  for (std::size_t n = 0; n < sizes.size(); ++n) {
+    EXPECT_EQ(blocks[n][0], n + 1);
+    EXPECT_EQ(blocks[n][sizes[n] - 1], n + 1);
+    EXPECT_TRUE(pool.give_back(blocks[n]));
+  }
+}
+
+TEST(BlockPool, WaitingBlocksNeverTakeMoreThanAnEighthBeyondTheMostInUse) {
+  BlockPool pool;
+  // Sizes so different that hardly a block serves another.
+  for (const std::size_t size : {64, 16, 32, 8, 48, 24, 64, 12}) {
+    void* block = pool.take(size * kMiB);
+    const BlockPool::Usage usage = pool.usage();
+    EXPECT_LE(usage.in_use + usage.waiting, usage.most_in_use + usage.most_in_use / 8);
+    pool.give_back(block);
+    EXPECT_LE(pool.usage().waiting, 72 * kMiB);
+  }
+  EXPECT_EQ(pool.usage().most_in_use, 64 * kMiB);
+}
+
+TEST(BlockPool, ReleasedBlocksAreGoneAndForeignOnesAreRefused) {
+  BlockPool pool;
+  void* block = pool.take(8 * kMiB);
+  int foreign = 0;
+  EXPECT_FALSE(pool.give_back(&foreign));
+  EXPECT_TRUE(pool.give_back(block));
+  EXPECT_FALSE(pool.give_back(block));
+  pool.release_waiting();
+  EXPECT_EQ(pool.usage().waiting, 0U);
+  EXPECT_EQ(pool.usage().in_use, 0U);
+}
+
+TEST(BlockPool, ThreadsGetBlocksOfTheirOwn) {
+  BlockPool pool;
+  std::vector<std::thread> threads;
+  std::vector<int> wrong(4, 0);
+  for (std::size_t t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (int round = 0; round < 50; ++round) {
+        auto* block = static_cast<unsigned char*>(pool.take(kMiB));
+        std::memset(block, static_cast<int>(t), kMiB);
+        for (std::size_t n = 0; n < kMiB; n += 4096) wrong[t] += block[n] == t ? 0 : 1;
+        pool.give_back(block);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const int count : wrong) EXPECT_EQ(count, 0);
+}
+
+TEST(BlockPool, TheProcessHasOne) {
+  EXPECT_EQ(&block_pool(), &block_pool());
+}
+
+}  // namespace
+}  // namespace routing
