@@ -280,15 +280,14 @@ inline void forward(const Block& block, const BlockResult& result, float* scratc
   attend_block(block, queries, tables_of(block), memory);
   const std::int64_t padded = round_up(block.value_dim, kStep);
   for (std::int64_t i = 0; i < block.num_queries; ++i) {
-    const std::int64_t row = result.by_position ? block.query_positions[i] : i;
+    const BlockResult::Row row = result.row(i, block.query_positions[i], block.value_dim);
     const float total = total_of(memory, i);
-    const __m512 factor = _mm512_set1_ps(total == 0.0F ? 0.0F : result.output_factor / total);
-    float* output = result.output + row * result.output_stride;
+    const __m512 factor = _mm512_set1_ps(total == 0.0F ? 0.0F : row.factor / total);
     const float* o = memory.o + i * padded;
     for (std::int64_t e = 0; e < block.value_dim; e += kVector) {
-      _mm512_mask_storeu_ps(output + e, first_lanes(block.value_dim - e),
+      _mm512_mask_storeu_ps(row.output + e, first_lanes(block.value_dim - e),
                             _mm512_mul_ps(_mm512_load_ps(o + e), factor));
     }
-    result.lse[row] = lse_of(memory, i, total);
+    *row.lse = lse_of(memory, i, total);
   }
 }

@@ -53,13 +53,28 @@ struct Block {
   float keep_factor = 1.0F;
 };
 
-// Where a block's results go: row of lane i is base + (by_position ? position of i : i) * stride.
+// Where a block's results go: by position, or, for tokens of several groups, to the parts that are merged later.
 struct BlockResult {
-  float* output = nullptr;
+  float* output = nullptr;  // of the unit
   float* lse = nullptr;
   std::int64_t output_stride = 0;
-  bool by_position = false;
   float output_factor = 1.0F;
+  const std::uint8_t* in_parts = nullptr;  // by position: is the token in several groups? Null means none is
+  float* part_output = nullptr;            // of the block, [query][value_dim]
+  float* part_lse = nullptr;
+
+  struct Row {
+    float* output;
+    float* lse;
+    float factor;
+  };
+  // Inlined always: a copy compiled for one instruction set must not serve the others.
+  [[gnu::always_inline]] Row row(std::int64_t query, std::int64_t position, std::int64_t value_dim) const {
+    if (in_parts != nullptr && in_parts[position] != 0) {
+      return {part_output + query * value_dim, part_lse + query, 1.0F};
+    }
+    return {output + position * output_stride, lse + position, output_factor};
+  }
 };
 
 // Gradients of one unit, by position. Memory that nobody cleared: the first to come writes a row, others add to it.

@@ -346,10 +346,9 @@ inline void forward(const Block& block, const BlockResult& result, float* scratc
   Softmax softmax;
   attend_block(block, lanes, memory, softmax);
   for (std::int64_t i = 0; i < block.num_queries; ++i) {
-    const std::int64_t row = result.by_position ? block.query_positions[i] : i;
-    const float factor = softmax.total[i] == 0.0F ? 0.0F : result.output_factor / softmax.total[i];
-    float* output = result.output + row * result.output_stride;
-    for (std::int64_t e = 0; e < block.value_dim; ++e) output[e] = memory.o[e * kLanes + i] * factor;
-    result.lse[row] = lse_of(softmax, i);
+    const BlockResult::Row row = result.row(i, block.query_positions[i], block.value_dim);
+    const float factor = softmax.total[i] == 0.0F ? 0.0F : row.factor / softmax.total[i];
+    for (std::int64_t e = 0; e < block.value_dim; ++e) row.output[e] = memory.o[e * kLanes + i] * factor;
+    *row.lse = lse_of(softmax, i);
   }
 }

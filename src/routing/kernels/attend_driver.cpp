@@ -1,0 +1,87 @@
+#include "routing/kernels/attend_driver.h"
+
+#include "routing/kernels/isa.h"
+
+#include <algorithm>
+
+namespace routing::kernels {
+
+// Below the levels with bfloat16 instructions there is nothing to gain by rounding.
+AttendLoops attend_loops_in_force(bool bf16) {
+#if defined(__x86_64__)
+  switch (active_isa()) {
+    case Isa::amx:
+      if (bf16) return attend_loops_amx();
+      return attend_loops_avx512();
+    case Isa::avx512_bf16:
+      if (bf16) return attend_loops_avx512_bf16();
+      return attend_loops_avx512();
+    case Isa::avx512:
+      return attend_loops_avx512();
+    case Isa::avx2:
+      return attend_loops_avx2();
+    case Isa::generic:
+      break;
+  }
+#endif
+  return attend_loops_generic();
+}
+
+float* attend_scratch(const AttendLoops& loops, const AttendRules& rules) {
+  const bool tables = rules.relative_key != nullptr || rules.relative_value != nullptr;
+  thread_local AlignedFloats memory;
+  return memory.at_least(loops.scratch_size(rules.dim, rules.value_dim, tables ? rules.max_relative : -1));
+}
+
+Block Blocks::block(const BlockNumber& number) const {
+  const auto [unit, group, index] = number;
+  const AttendPlan& plan = problem_.plan;
+  const AttendRules& rules = problem_.rules;
+  const std::int64_t* range = plan.groups + group * 4;
+  Block block;
+  block.dim = rules.dim;
+  block.value_dim = rules.value_dim;
+  block.scale = static_cast<float>(rules.scale);
+  block.q = unit_rows(problem_.q, plan, unit);
+  block.k = unit_rows(problem_.k, plan, unit);
+  block.v = unit_rows(problem_.v, plan, unit);
+  block.q_stride = problem_.q.row_stride;
+  block.k_stride = problem_.k.row_stride;
+  block.v_stride = problem_.v.row_stride;
+  block.num_queries = std::min(lanes_, range[1] - range[0] - index * lanes_);
+  block.query_positions = plan.query_order + range[0] + index * lanes_;
+  block.key_positions = plan.key_order + range[2];
+  block.num_keys = range[3] - range[2];
+  block.views = plan.views + first_entry(group, index);
+  block.relative_by_rank = rules.relative == RelativePosition::rank;
+  block.max_relative = rules.max_relative;
+  block.key_table = key_table_.table();
+  block.value_table = value_table_.table();
+  if (rules.dropout > 0.0) {
+    block.dropout = true;
+    block.dropout_key = rules.dropout_unit_keys[unit];
+    block.group_in_unit = static_cast<std::uint32_t>(group - plan.unit_offsets[unit]);
+    block.drop_below = static_cast<std::uint32_t>(rules.dropout * 0x1.0p32);
+    block.keep_factor = static_cast<float>(1.0 / (1.0 - rules.dropout));
+  }
+  return block;
+}
+
+bool one_group_per_token(const AttendPlan& plan) {
+  const std::int64_t rows = plan.batch * plan.heads * plan.num_queries;
+  for (std::int64_t row = 0; row < rows; ++row) {
+    if (plan.member_offsets[row + 1] - plan.member_offsets[row] > 1) return false;
+  }
+  return true;
+}
+
+float mean_weight(const AttendProblem& problem, std::int64_t row) {
+  const AttendPlan& plan = problem.plan;
+  std::int64_t groups = 0;
+  for (std::int64_t member = plan.member_offsets[row]; member < plan.member_offsets[row + 1]; ++member) {
+    if (!plan.views[entry_of(plan, member)].sees_nothing()) ++groups;
+  }
+  return groups == 0 ? 0.0F : static_cast<float>(1.0 / (static_cast<double>(groups) + problem.rules.merge_eps));
+}
+
+}  // namespace routing::kernels
