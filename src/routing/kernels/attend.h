@@ -1,18 +1,20 @@
 // Softmax attention over a plan, forward and backward, fused: scores never leave the cache.
 //
 // What is computed stands in routing/ops/attend.h, what a plan means in routing/ops/plan_tensors.h; here both are plain
-// pointers. float32 only.
+// pointers. Rows are float32; with rules.bf16 the levels avx512_bf16 and amx round factors of products to bfloat16, the
+// others do not.
 //
 // Bits         equal for any number of threads. A query's output depends on its own row, the keys it sees, their ranks
 //              in the group and nothing else: neither on keys after its last one nor on how many queries follow. (A
 //              value that is infinite or not a number also reaches neighbouring queries that do not see it.)
 // Order        softmax runs online over tiles of keys that are aligned to absolute rank; inside a tile keys are summed
 //              in order of rank. A token's groups are merged in their order. Gradients add group after group.
-// Memory       a tile of keys against a block of queries for each thread; one output row per membership where tokens
+// Memory       some tiles of keys and a block of queries for each thread; one output row per membership of tokens that
 //              have several groups; one gradient table per unit where there are relative tables.
-// Precision    sums in float32; the exponential is right to 2 units in the last place
-// Threads      forward runs blocks of queries side by side, backward units (sequence, head): a single head of a single
-//              sequence goes back on one thread
+// Precision    sums in float32; the exponential is right to 2 units in the last place. With bf16, q, k, v, the relative
+//              tables, probabilities and gradients are rounded as factors; softmax and its statistics are not
+// Threads      forward runs blocks of queries side by side; backward units (sequence, head), or groups where no two
+//              groups share a token and there are no tables
 // Level        chosen by active_isa()
 #pragma once
 
