@@ -7,6 +7,7 @@
 #include <c10/core/impl/alloc_cpu.h>
 
 #include <cstddef>
+#include <malloc.h>
 
 namespace routing {
 namespace {
@@ -32,6 +33,8 @@ class PooledAllocator final : public c10::Allocator {
 void reuse_tensor_memory() {
   static auto* allocator = new PooledAllocator;  // tensors may outlive everything
   c10::SetCPUAllocator(allocator, kPriority);
+  mallopt(M_MMAP_THRESHOLD, 32 << 20);
+  mallopt(M_TRIM_THRESHOLD, 256 << 20);
 }
 
 }  // namespace routing
