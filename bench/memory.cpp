@@ -36,6 +36,7 @@ std::int64_t resident_bytes() {
 }
 
 std::optional<std::int64_t> peak_bytes_above(std::int64_t before, const std::function<void()>& work) {
+  block_pool().release_waiting();
   malloc_trim(0);
   const bool was_reset = reset_peak();
   work();

@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstring>
+#include <sys/wait.h>
 #include <thread>
+#include <unistd.h>
 #include <vector>
 
 namespace routing {
@@ -101,6 +104,27 @@ TEST(BlockPool, ThreadsGetBlocksOfTheirOwn) {
   }
   for (std::thread& thread : threads) thread.join();
   for (const int count : wrong) EXPECT_EQ(count, 0);
+}
+
+// A thread takes and gives all the time; a child that finds the lock held would never end.
+TEST(BlockPool, ChildrenOfForkCanUseIt) {
+  std::atomic<bool> stop{false};
+  std::thread busy([&] {
+    while (!stop) block_pool().give_back(block_pool().take(kMiB));
+  });
+  for (int round = 0; round < 20; ++round) {
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(10);
+      block_pool().give_back(block_pool().take(kMiB));
+      _exit(0);
+    }
+    int status = -1;
+    waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0);
+  }
+  stop = true;
+  busy.join();
 }
 
 TEST(BlockPool, TheProcessHasOne) {

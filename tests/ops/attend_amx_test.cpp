@@ -1,5 +1,5 @@
 // The AMX level of fused attention, its real machine code: on processors without tiles under an emulator, which takes
-// some 20 us an instruction, so sizes are small.
+// some microseconds an instruction, so sizes are small.
 #include "routing/core/parallel.h"
 #include "support/amx_emulator.h"
 #include "support/attend_problems.h"
@@ -53,7 +53,7 @@ class AttendAmx : public ::testing::Test {
 };
 
 TEST_F(AttendAmx, EqualsTheReferenceForEveryLength) {
-  for (const std::int64_t tokens : {1, 15, 17, 33, 65, 150}) {
+  for (const std::int64_t tokens : {1, 15, 17, 33, 65, 80, 150}) {
     const AttendInputs inputs = testing::random_inputs(1, tokens, 8, 5);
     int number = 0;
     for (const Plan& plan : testing::hand_made_plans(1, tokens)) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <new>
+#include <pthread.h>
 #include <sys/mman.h>
 
 namespace routing {
@@ -68,16 +69,36 @@ void BlockPool::make_room(std::size_t bytes) {
   waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<std::ptrdiff_t>(released));
 }
 
+void BlockPool::release_all_waiting() {
+  for (const Waiting& waiting : waiting_) munmap(waiting.block, waiting.bytes);
+  waiting_.clear();
+  usage_.waiting = 0;
+}
+
+void* BlockPool::take_new(std::size_t bytes) {
+  make_room(bytes);
+  void* block = nullptr;
+  try {
+    block = map_block(bytes);
+  } catch (const std::bad_alloc&) {
+    release_all_waiting();  // what nobody uses may be what is missing
+    block = map_block(bytes);
+  }
+  try {
+    taken_.emplace(block, bytes);
+  } catch (...) {
+    munmap(block, bytes);
+    throw;
+  }
+  usage_.in_use += bytes;
+  return block;
+}
+
 void* BlockPool::take(std::size_t bytes) {
   bytes = rounded(bytes);
   const std::lock_guard lock(mutex_);
   void* block = take_waiting(bytes);
-  if (block == nullptr) {
-    make_room(bytes);
-    block = map_block(bytes);
-    taken_.emplace(block, bytes);
-    usage_.in_use += bytes;
-  }
+  if (block == nullptr) block = take_new(bytes);
   usage_.most_in_use = std::max(usage_.most_in_use, usage_.in_use);
   return block;
 }
@@ -86,9 +107,9 @@ bool BlockPool::give_back(void* block) {
   const std::lock_guard lock(mutex_);
   const auto found = taken_.find(block);
   if (found == taken_.end()) return false;
+  waiting_.push_back({block, found->second});
   usage_.in_use -= found->second;
   usage_.waiting += found->second;
-  waiting_.push_back({block, found->second});
   taken_.erase(found);
   make_room(0);
   return true;
@@ -96,9 +117,7 @@ bool BlockPool::give_back(void* block) {
 
 void BlockPool::release_waiting() {
   const std::lock_guard lock(mutex_);
-  for (const Waiting& waiting : waiting_) munmap(waiting.block, waiting.bytes);
-  waiting_.clear();
-  usage_.waiting = 0;
+  release_all_waiting();
 }
 
 BlockPool::Usage BlockPool::usage() const {
@@ -107,7 +126,13 @@ BlockPool::Usage BlockPool::usage() const {
 }
 
 BlockPool& block_pool() {
-  static auto* pool = new BlockPool;
+  static auto* pool = [] {
+    auto* made = new BlockPool;
+    // A child of fork() must not find the lock held by a thread that it does not have.
+    pthread_atfork([] { block_pool().mutex_.lock(); }, [] { block_pool().mutex_.unlock(); },
+                   [] { block_pool().mutex_.unlock(); });
+    return made;
+  }();
   return *pool;
 }
 

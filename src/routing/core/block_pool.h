@@ -2,7 +2,7 @@
 //
 // A step of training makes the same large tensors again and again. From malloc each would be new memory: the system
 // clears it page by page when it is first used and takes it back when it is freed. Here a block that comes back waits
-// for the next of nearly its size, on pages of 2 MiB where the system has them.
+// for the next of nearly its size; blocks from 8 MiB on lie on pages of 2 MiB where the system has them.
 //
 // How much may wait: blocks in use and waiting ones together never take more than 9/8 of the most that was in use at
 // once, and what no longer fits goes back to the system, longest unused first.
@@ -43,7 +43,10 @@ class BlockPool {
     void* block = nullptr;
     std::size_t bytes = 0;
   };
+  friend BlockPool& block_pool();
   void* take_waiting(std::size_t bytes);
+  void* take_new(std::size_t bytes);
+  void release_all_waiting();
   void make_room(std::size_t bytes);
 
   mutable std::mutex mutex_;
@@ -52,7 +55,7 @@ class BlockPool {
   Usage usage_;
 };
 
-// The one pool of this process; never destroyed, because tensors may outlive everything.
+// The one pool of this process; never destroyed, because tensors may outlive everything. Children of fork() may use it.
 BlockPool& block_pool();
 
 }  // namespace routing

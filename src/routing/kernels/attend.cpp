@@ -18,8 +18,7 @@ constexpr std::int64_t kMostBlocksPerChunk = 8;
 constexpr std::int64_t kChunksPerThread = 4;
 constexpr std::int64_t kRowsPerChunk = 512;
 
-// Results of the memberships of tokens in several groups, in order of PlanViews. Other places are never touched, so
-// nobody clears them and the system need not have memory for them.
+// Results of the memberships of tokens in several groups, in order of PlanViews. Other places are never touched.
 class Parts {
  public:
   Parts(std::int64_t entries, std::int64_t dim)

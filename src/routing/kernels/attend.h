@@ -10,9 +10,11 @@
 // Order        softmax runs online over tiles of keys that are aligned to absolute rank; inside a tile keys are summed
 //              in order of rank. A token's groups are merged in their order. Gradients add group after group.
 // Memory       some tiles of keys and a block of queries for each thread; one output row per membership of tokens that
-//              have several groups; one gradient table per unit where there are relative tables.
-// Precision    sums in float32; the exponential is right to 2 units in the last place. With bf16, q, k, v, the relative
-//              tables, probabilities and gradients are rounded as factors; softmax and its statistics are not
+//              have several groups; with relative tables one gradient table per unit and, with bf16, some [128][table
+//              row] for each thread.
+// Precision    sums in float32; the exponential is right to 2 units in the last place, with bf16 to 3. With bf16, q, k,
+//              v, the relative tables, probabilities and gradients are rounded as factors; softmax and its statistics
+//              are not
 // Threads      forward runs blocks of queries side by side; backward units (sequence, head), or groups where no two
 //              groups share a token and there are no tables
 // Level        chosen by active_isa()

@@ -71,7 +71,7 @@ inline void read_queries(const Block& block, Queries& queries) {
     const std::int64_t count = block.num_queries - strip.begin < kStep ? block.num_queries - strip.begin : kStep;
     strip.rows = round_up(count, kVector);
     strip.first_key = INT32_MAX;
-    strip.all_see_to = count == strip.rows ? INT32_MAX : 0;
+    strip.all_see_to = count == kStep ? INT32_MAX : 0;  // rows without a query never see anything
     for (std::int64_t i = strip.begin; i < strip.begin + kStep; ++i) {
       if (i < block.num_queries) {
         read_query(block, i, strip, queries);
@@ -145,7 +145,7 @@ inline std::uint64_t visible_keys(const Queries& queries, const Tile& tile, std:
   return bits;
 }
 
-// 2^x to about 2 units in the last place; 0 far below, also for minus infinity; exactly 1 at 0; not a number stays so.
+// 2^x to about 3 units in the last place; 0 far below, also for minus infinity; exactly 1 at 0; not a number stays so.
 inline __m512 exp2_of(__m512 x) {
   const __m512 kept = _mm512_max_ps(_mm512_set1_ps(-1000.0F), x);
   const __m512 n = _mm512_roundscale_ps(kept, 0);

@@ -25,6 +25,15 @@ void to_bfloat16(const float* values, std::int64_t count, std::uint16_t* halves)
   });
 }
 
+void relu_gradient_to_bfloat16(const float* values, const float* outputs, std::int64_t count, std::uint16_t* halves) {
+  at_best_level([&]() __attribute__((always_inline)) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      const float value = outputs[i] > 0.0F ? values[i] : 0.0F;
+      halves[i] = static_cast<std::uint16_t>(rounded_bits(value) >> 16U);
+    }
+  });
+}
+
 void round_to_bfloat16(const float* values, std::int64_t count, float* rounded) {
   at_best_level([&]() __attribute__((always_inline)) {
     for (std::int64_t i = 0; i < count; ++i) rounded[i] = std::bit_cast<float>(rounded_bits(values[i]));

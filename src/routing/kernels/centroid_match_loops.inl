@@ -197,7 +197,7 @@ void choose(const CentroidRows& centroids, const float* scores, const ChosenCent
         best_margin = nearer ? margin : best_margin;
         nearest = nearer ? number : nearest;
         bits |= (s >= tau) & bit;
-        bit += bit;
+        bit <<= 1;
         number += 1;
       }
       store(reinterpret_cast<std::int32_t*>(chosen.passing) + first / 32 * kBlockTokens + t, bits);

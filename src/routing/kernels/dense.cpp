@@ -137,10 +137,13 @@ void Product::run_tail(MatmulRun& matmul, const char* left, const Task& tail) co
 void Product::run(const Task& task) const {
   const OneThread one_thread;
   const std::int64_t blocks = parts_of(task.num_rows, kBlockRows);
+  const float* relu_rows =
+      options.relu_outputs == nullptr ? nullptr : options.relu_outputs + task.first_row * matrix.depth;
   const auto* left = static_cast<const char*>(convert_rows({.rows = rows + task.first_row * matrix.depth,
                                                             .num_rows = task.num_rows,
                                                             .width = matrix.depth,
-                                                            .filled_rows = blocks * kBlockRows},
+                                                            .filled_rows = blocks * kBlockRows,
+                                                            .relu_outputs = relu_rows},
                                                            matrix.type, task_memory().left));
   const std::int64_t block_bytes = kBlockRows * matrix.depth * element_bytes(matrix.type);
   for (std::int64_t panel = task.first_panel; panel < task.end_panel; ++panel) {

@@ -49,6 +49,9 @@ struct DenseOptions {
   const float* bias = nullptr;  // [columns], or null
   bool relu = false;
   bool accumulate = false;  // add to what outputs holds; not together with bias or relu
+  // [num_rows, depth] or null: numbers of rows count as 0 where these are not above 0. For rows that are the gradient
+  // behind a ReLU with these outputs.
+  const float* relu_outputs = nullptr;
 };
 
 // rows [num_rows, depth] -> outputs [num_rows, columns]. A row of outputs depends on its row alone, wherever it stands.
@@ -64,6 +67,7 @@ struct GradientInputs {
   const float* outputs_gradient = nullptr;  // dY [num_rows, out]
   const float* inputs = nullptr;            // X [num_rows, in]
   std::int64_t num_rows = 0;
+  const float* relu_outputs = nullptr;  // like dY, or null; see DenseOptions
 };
 
 struct WeightGradients {
@@ -74,7 +78,7 @@ struct WeightGradients {
 void weight_gradient(const GradientInputs& inputs, WeightShape shape, const GradientOptions& options,
                      const WeightGradients& gradients);
 
-// values[i] where outputs[i] > 0, else 0: the gradient behind a ReLU, from its outputs.
+// values[i] where outputs[i] > 0, else 0: the gradient behind a ReLU, from its outputs. One thread.
 void relu_gradient(const float* values, const float* outputs, std::int64_t count, float* gradient);
 
 }  // namespace routing::kernels

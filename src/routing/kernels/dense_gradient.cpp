@@ -73,10 +73,14 @@ class WeightGradient {
 
   void prepare(Chunk& chunk) const {
     const float* outputs_gradient = inputs_.outputs_gradient + chunk.first_row * shape_.out;
+    const float* relu = inputs_.relu_outputs == nullptr ? nullptr : inputs_.relu_outputs + chunk.first_row * shape_.out;
     if (gradients_.weight != nullptr) {
-      chunk.outputs_gradient = convert_rows(
-          {.rows = outputs_gradient, .num_rows = chunk.num_rows, .width = shape_.out, .filled_rows = chunk.filled_rows},
-          options_.type, chunk.left);
+      chunk.outputs_gradient = convert_rows({.rows = outputs_gradient,
+                                             .num_rows = chunk.num_rows,
+                                             .width = shape_.out,
+                                             .filled_rows = chunk.filled_rows,
+                                             .relu_outputs = relu},
+                                            options_.type, chunk.left);
       chunk.inputs = convert_rows({.rows = inputs_.inputs + chunk.first_row * shape_.in,
                                    .num_rows = chunk.num_rows,
                                    .width = shape_.in,
@@ -91,7 +95,14 @@ class WeightGradient {
     at_best_level([&]() __attribute__((always_inline)) {
       for (std::int64_t row = 0; row < rows; ++row) {
         const float* values = outputs_gradient + row * width;
-        for (std::int64_t column = 0; column < width; ++column) sums[column] += values[column];
+        if (relu == nullptr) {
+          for (std::int64_t column = 0; column < width; ++column) sums[column] += values[column];
+        } else {
+          const float* outputs = relu + row * width;
+          for (std::int64_t column = 0; column < width; ++column) {
+            sums[column] += outputs[column] > 0.0F ? values[column] : 0.0F;
+          }
+        }
       }
     });
   }
@@ -145,11 +156,8 @@ void weight_gradient(const GradientInputs& inputs, WeightShape shape, const Grad
 }
 
 void relu_gradient(const float* values, const float* outputs, std::int64_t count, float* gradient) {
-  constexpr std::int64_t kGrain = 1 << 15;
-  parallel_for(0, count, kGrain, [&](std::int64_t first, std::int64_t last) {
-    at_best_level([&]() __attribute__((always_inline)) {
-      for (std::int64_t i = first; i < last; ++i) gradient[i] = outputs[i] > 0.0F ? values[i] : 0.0F;
-    });
+  at_best_level([&]() __attribute__((always_inline)) {
+    for (std::int64_t i = 0; i < count; ++i) gradient[i] = outputs[i] > 0.0F ? values[i] : 0.0F;
   });
 }
 

@@ -148,15 +148,25 @@ void MatmulRun::operator()(const void* left, const void* right, float* outputs) 
 const void* convert_rows(const LeftRows& source, DenseType type, Scratch& scratch) {
   const std::int64_t count = source.num_rows * source.width;
   const std::int64_t filled = source.filled_rows * source.width;
-  if (type == DenseType::fp32 && count == filled) return source.rows;
+  const float* relu = source.relu_outputs;
+  if (type == DenseType::fp32 && count == filled && relu == nullptr) return source.rows;
   const std::int64_t bytes = element_bytes(type);
   auto* copy = scratch.get<char>(filled * bytes);
-  if (type == DenseType::fp32) {
-    std::memcpy(copy, source.rows, static_cast<std::size_t>(count * bytes));
-  } else if (multiplies_bfloat16()) {
-    to_bfloat16(source.rows, count, reinterpret_cast<std::uint16_t*>(copy));
+  if (type == DenseType::bf16 && multiplies_bfloat16()) {
+    auto* halves = reinterpret_cast<std::uint16_t*>(copy);
+    if (relu != nullptr) {
+      relu_gradient_to_bfloat16(source.rows, relu, count, halves);
+    } else {
+      to_bfloat16(source.rows, count, halves);
+    }
   } else {
-    round_to_bfloat16(source.rows, count, reinterpret_cast<float*>(copy));
+    auto* numbers = reinterpret_cast<float*>(copy);
+    if (relu != nullptr) {
+      relu_gradient(source.rows, relu, count, numbers);
+    } else if (type == DenseType::fp32) {
+      std::memcpy(numbers, source.rows, static_cast<std::size_t>(count * bytes));
+    }
+    if (type == DenseType::bf16) round_to_bfloat16(relu != nullptr ? numbers : source.rows, count, numbers);
   }
   std::memset(copy + count * bytes, 0, static_cast<std::size_t>((filled - count) * bytes));
   return copy;

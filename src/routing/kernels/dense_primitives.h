@@ -95,7 +95,8 @@ struct LeftRows {
   const float* rows = nullptr;
   std::int64_t num_rows = 0;
   std::int64_t width = 0;
-  std::int64_t filled_rows = 0;  // num_rows or more
+  std::int64_t filled_rows = 0;         // num_rows or more
+  const float* relu_outputs = nullptr;  // if given, numbers count as 0 where these are not above 0
 };
 const void* convert_rows(const LeftRows& source, DenseType type, Scratch& scratch);
 

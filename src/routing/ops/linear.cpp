@@ -48,6 +48,10 @@ struct Wanted {
   bool weight = true;
   bool bias = true;
 };
+struct GradientCall {
+  LinearOptions options;
+  Wanted wanted;
+};
 
 at::Tensor kernel_forward(const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias,
                           const LinearOptions& options) {
@@ -61,20 +65,23 @@ at::Tensor kernel_forward(const at::Tensor& input, const at::Tensor& weight, con
   return output;
 }
 
-LinearGradients kernel_backward(const at::Tensor& d_output, const at::Tensor& input, const at::Tensor& weight,
-                                const LinearOptions& options, const Wanted& wanted) {
+// relu_output is undefined where there was no activation.
+LinearGradients kernel_backward(const at::Tensor& d_output, const at::Tensor& relu_output, const at::Tensor& input,
+                                const at::Tensor& weight, const GradientCall& call) {
+  const auto& [options, wanted] = call;
+  const float* relu = relu_output.defined() ? relu_output.data_ptr<float>() : nullptr;
   const kernels::DenseType type = dense_type(options.precision);
   const std::int64_t rows = input.size(0);
   LinearGradients d;
   if (wanted.input) {
     d.input = at::empty_like(input);
-    kernels::dense_product(d_output.data_ptr<float>(), rows, packed_weight(weight, WeightUse::data_gradient, type), {},
-                           d.input.data_ptr<float>());
+    kernels::dense_product(d_output.data_ptr<float>(), rows, packed_weight(weight, WeightUse::data_gradient, type),
+                           {.relu_outputs = relu}, d.input.data_ptr<float>());
   }
   if (wanted.weight) d.weight = at::empty(weight.sizes(), weight.options());
   if (wanted.bias) d.bias = at::empty({weight.size(0)}, weight.options());
   if (wanted.weight || wanted.bias) {
-    kernels::weight_gradient({d_output.data_ptr<float>(), input.data_ptr<float>(), rows},
+    kernels::weight_gradient({d_output.data_ptr<float>(), input.data_ptr<float>(), rows, relu},
                              {.out = weight.size(0), .in = weight.size(1)}, {.type = type},
                              {.weight = wanted.weight ? d.weight.data_ptr<float>() : nullptr,
                               .bias = wanted.bias ? d.bias.data_ptr<float>() : nullptr});
@@ -106,12 +113,7 @@ LinearGradients reference_backward(const at::Tensor& d_output, const at::Tensor&
 }
 
 at::Tensor behind_activation(const at::Tensor& d_output, const at::Tensor& output) {
-  if (!output.defined()) return d_output;
-  if (!takes_kernels(d_output)) return d_output * (output > 0.0).to(d_output.scalar_type());
-  at::Tensor gradient = at::empty_like(d_output);
-  kernels::relu_gradient(d_output.data_ptr<float>(), output.data_ptr<float>(), d_output.numel(),
-                         gradient.data_ptr<float>());
-  return gradient;
+  return output.defined() ? d_output * (output > 0.0).to(d_output.scalar_type()) : d_output;
 }
 
 // On rows: input [rows, in], contiguous.
@@ -144,9 +146,11 @@ class LinearFunction : public torch::autograd::Function<LinearFunction> {
     const Wanted wanted{.input = context->needs_input_grad(0),
                         .weight = context->needs_input_grad(1),
                         .bias = has_bias && context->needs_input_grad(2)};
-    const at::Tensor d_output = behind_activation(gradients[0].contiguous(), saved[2]);
-    const LinearGradients d = takes_kernels(input) ? kernel_backward(d_output, input, weight, options, wanted)
-                                                   : reference_backward(d_output, input, weight, options, wanted);
+    const at::Tensor d_output = gradients[0].contiguous();
+    const LinearGradients d =
+        takes_kernels(input)
+            ? kernel_backward(d_output, saved[2], input, weight, {options, wanted})
+            : reference_backward(behind_activation(d_output, saved[2]), input, weight, options, wanted);
     return {d.input, d.weight, d.bias, at::Tensor()};
   }
 };
