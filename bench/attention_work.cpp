@@ -188,4 +188,21 @@ double attention_flops(Pass pass, std::int64_t pairs, std::int64_t dim) {
   return pass == Pass::forward ? forward : forward + attention_backward_flops(pairs, dim, dim);
 }
 
+Subject attention_subject(const std::string& pattern, const AttentionSizes& sizes,
+                          const std::shared_ptr<const AttentionWork>& work, const TimedPass& timed) {
+  return {.row = {.pattern = pattern,
+                  .n = sizes.n,
+                  .heads = sizes.heads,
+                  .dim = sizes.dim,
+                  .window = sizes.window,
+                  .clusters = sizes.clusters,
+                  .batch = sizes.batch,
+                  .precision = std::string(to_string(timed.precision)),
+                  .pass = std::string(to_string(timed.pass)),
+                  .pairs = work->pairs(),
+                  .flops = attention_flops(timed.pass, work->pairs(), sizes.dim),
+                  .memberships = work->memberships()},
+          .run = [work, timed] { work->run(timed.pass, timed.precision); }};
+}
+
 }  // namespace routing::bench

@@ -2,6 +2,7 @@
 // `bench scaling` time.
 #pragma once
 
+#include "bench/row.h"
 #include "routing/attention/pattern.h"
 #include "routing/ops/attend.h"
 
@@ -83,5 +84,13 @@ void run_small_once(const std::vector<std::string>& patterns, const std::vector<
 
 // What the pass needs: flops.h of the attended pairs; 0 for plans.
 double attention_flops(Pass pass, std::int64_t pairs, std::int64_t dim);
+
+// A pass over the work as a row to be measured. The name of the benchmark and the memory are the caller's to fill in.
+struct TimedPass {
+  Pass pass = Pass::forward_backward;
+  MatmulPrecision precision = MatmulPrecision::fp32;
+};
+Subject attention_subject(const std::string& pattern, const AttentionSizes& sizes,
+                          const std::shared_ptr<const AttentionWork>& work, const TimedPass& timed);
 
 }  // namespace routing::bench

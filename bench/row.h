@@ -41,6 +41,7 @@ struct Row {
   double gflops() const { return flops * 1e-9 / seconds(); }
   double gigabytes_per_second() const { return bytes * 1e-9 / seconds(); }
   double share_of_gemm() const { return gflops() / gemm_gflops; }
+  double seconds_a_pair() const { return seconds() / static_cast<double>(pairs); }
   double tokens_per_second() const { return static_cast<double>(batch * n) / seconds(); }
 };
 

@@ -21,28 +21,10 @@ struct Prepared {
 
 Subject whole_pass(const ScalingBench& bench, const std::string& pattern, const AttentionSizes& sizes,
                    const Prepared& prepared) {
-  constexpr Pass kPass = Pass::forward_backward;
-  const std::shared_ptr<const AttentionWork>& work = prepared.work;
-  Subject subject{.row = {.bench = "scaling",
-                          .pattern = pattern,
-                          .n = sizes.n,
-                          .heads = sizes.heads,
-                          .dim = sizes.dim,
-                          .window = sizes.window,
-                          .clusters = sizes.clusters,
-                          .batch = sizes.batch,
-                          .precision = std::string(to_string(bench.precision)),
-                          .pass = std::string(to_string(kPass)),
-                          .pairs = work->pairs(),
-                          .flops = attention_flops(kPass, work->pairs(), sizes.dim),
-                          .memberships = work->memberships()},
-                  .run = [work, precision = bench.precision] { work->run(kPass, precision); }};
+  Subject subject = attention_subject(pattern, sizes, prepared.work, {Pass::forward_backward, bench.precision});
+  subject.row.bench = "scaling";
   subject.row.peak_bytes = peak_bytes_above(prepared.before, subject.run);
   return subject;
-}
-
-double seconds_a_pair(const Row& row) {
-  return row.seconds() / static_cast<double>(row.pairs);
 }
 
 void require_range(const char* what, std::int64_t from, std::int64_t to) {
@@ -82,7 +64,7 @@ std::vector<Row> bench_scaling(const ScalingBench& bench, const std::function<vo
     std::vector<Row> rows = measure(subjects, bench.runner);
     for (Row& row : rows) {
       const Row* const first = find_row(all, [&](const Row& other) { return other.pattern == row.pattern; });
-      if (first != nullptr) row.ratio = seconds_a_pair(row) / seconds_a_pair(*first);
+      if (first != nullptr) row.ratio = row.seconds_a_pair() / first->seconds_a_pair();
     }
     all.insert(all.end(), rows.begin(), rows.end());
     if (done) done(rows);

@@ -117,6 +117,18 @@ class CompareEager(unittest.TestCase):
         self.assertEqual(rows["nearest", "fp32"]["remarks"], [])
         self.assertEqual(report["machine"]["eager's faster precision, attention local"], "bf16")
 
+    def test_one_case_can_be_asked_for(self):
+        report, calls, _ = self.report("--rounds", "1", "--only", "train", "--pattern", "routing", "--precision", "bf16")
+        self.assertEqual([(row["bench"], row["pattern"], row["precision"]) for row in report["rows"]],
+                         [("train", "routing", "bf16")])
+        self.assertEqual([call[0] for call in calls if call[1] == "train"], ["installed", "best", "ours"])
+
+    def test_a_pattern_of_the_other_bench_is_refused(self):
+        done = subprocess.run([os.path.join(ROOT, "scripts", "compare-eager"), "--only", "train", "--pattern", "full"],
+                              capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("train has routing, local", done.stderr)
+
     def test_different_shapes_are_remarked(self):
         report, _, _ = self.report("--quick", "--only", "train", "-n", "64")
         self.assertIn("2 rounds only", report["label"])
