@@ -22,7 +22,10 @@ void expect_words(const std::array<Enum, N>& values, const std::vector<std::stri
 TEST(ExperimentWords, GoBothWays) {
   expect_words(kNormPlacements, {"post", "pre"}, parse_norm_placement);
   expect_words(kFeedforwardKinds, {"relu", "geglu"}, parse_feedforward_kind);
-  expect_words(kOptimizerKinds, {"adam", "adamw"}, parse_optimizer_kind);
+  expect_words(kOptimizerKinds, {"adam", "adamw", "adafactor", "adafactorw"}, parse_optimizer_kind);
+  expect_words(kDataFormats, {"auto", "bytes", "enwik8", "wikitext", "pg19", "text", "cifar10", "imagenet64", "images"},
+               parse_data_format);
+  expect_words(kTokenKinds, {"auto", "bytes", "words", "subwords", "subpixels"}, parse_token_kind);
   expect_words(kScheduleKinds, {"constant", "vaswani", "cosine", "rsqrt"}, parse_schedule_kind);
   expect_words(kDataOrders, {"crops", "contiguous"}, parse_data_order);
   expect_words(kPrecisions, {"fp32", "bf16", "auto"}, parse_precision);
@@ -35,8 +38,11 @@ TEST(ExperimentWords, UnknownOnesNameTheKeyAndTheNearest) {
             "model.norm: 'prae' is not known; choose one of post, pre (did you mean pre?)");
   EXPECT_EQ(refusal_of([] { parse_feedforward_kind("gegl"); }),
             "model.feedforward: 'gegl' is not known; choose one of relu, geglu (did you mean geglu?)");
-  EXPECT_EQ(refusal_of([] { parse_optimizer_kind("admw"); }),
-            "train.optimizer: 'admw' is not known; choose one of adam, adamw (did you mean adamw?)");
+  EXPECT_EQ(
+      refusal_of([] { parse_optimizer_kind("admw"); }),
+      "train.optimizer: 'admw' is not known; choose one of adam, adamw, adafactor, adafactorw (did you mean adamw?)");
+  EXPECT_TRUE(refusal_of([] { parse_data_format("cifar"); }).ends_with("(did you mean cifar10?)"));
+  EXPECT_TRUE(refusal_of([] { parse_token_kind("wrods"); }).ends_with("(did you mean words?)"));
   EXPECT_TRUE(refusal_of([] { parse_schedule_kind("rsqt"); }).ends_with("(did you mean rsqrt?)"));
   EXPECT_TRUE(refusal_of([] { parse_data_order("cops"); }).ends_with("(did you mean crops?)"));
   EXPECT_TRUE(refusal_of([] { parse_precision("bf61"); }).ends_with("(did you mean bf16?)"));

@@ -21,6 +21,37 @@ std::string refusal_after(const Change& change) {
   return refusal_of([&] { validate(config); });
 }
 
+TEST(ValidateExperiment, TheVocabularyMayBeThatOfTheData) {
+  EXPECT_EQ(refusal_after([](C& c) { c.model.vocab_size = 0; }), "accepted");
+  EXPECT_EQ(refusal_after([](C& c) { c.model.vocab_size = 2; }), "accepted");
+  EXPECT_EQ(refusal_after([](C& c) { c.model.vocab_size = 1; }),
+            "model.vocab_size is 1, but it must be at least 2, or 0 for that of the data");
+}
+
+TEST(ValidateExperiment, AnImageHasTwoSidesAndHoldsTheSequence) {
+  const auto with_image = [](std::int64_t height, std::int64_t width, std::int64_t length) {
+    return refusal_after([=](C& c) {
+      c.model.image_height = height;
+      c.model.image_width = width;
+      c.train.sequence_length = length;
+    });
+  };
+  EXPECT_EQ(with_image(32, 32, 3072), "accepted");
+  EXPECT_EQ(with_image(32, 0, 3072),
+            "model.image_height is 32 and model.image_width 0; an image has both, text has neither");
+  EXPECT_EQ(with_image(32, 20, 1921),
+            "train.sequence_length 1921 is longer than an image of 32 x 20 pixels, which has 1920 values; lower "
+            "train.sequence_length");
+}
+
+TEST(ValidateExperiment, RandomLengthsAreNotLongerThanTheSequence) {
+  EXPECT_EQ(refusal_after([](C& c) {
+              c.train.sequence_length = 300;
+              c.train.shortest_length = 301;
+            }),
+            "train.shortest_length 301 is longer than train.sequence_length 300; lower it, or set 0 for none");
+}
+
 TEST(ValidateExperiment, DefaultsAreAccepted) {
   EXPECT_EQ(refusal_after([](C&) {}), "accepted");
 }
@@ -32,7 +63,6 @@ TEST(ValidateExperiment, CountsHaveASmallestValueAndItIsAccepted) {
     std::function<void(C&, std::int64_t)> set;
   };
   const std::vector<Case> cases{
-      {"model.vocab_size", 2, [](C& c, auto v) { c.model.vocab_size = v; }},
       {"model.layers", 1, [](C& c, auto v) { c.model.layers = v; }},
       {"model.embedding_width", 0, [](C& c, auto v) { c.model.embedding_width = v; }},
       {"model.feedforward_width", 1, [](C& c, auto v) { c.model.feedforward_width = v; }},
@@ -40,6 +70,9 @@ TEST(ValidateExperiment, CountsHaveASmallestValueAndItIsAccepted) {
       {"train.steps", 1, [](C& c, auto v) { c.train.steps = v; }},
       {"train.batch_size", 1, [](C& c, auto v) { c.train.batch_size = v; }},
       {"train.accumulation", 1, [](C& c, auto v) { c.train.accumulation = v; }},
+      {"train.shortest_length", 0, [](C& c, auto v) { c.train.shortest_length = v; }},
+      {"data.vocabulary_size", 2, [](C& c, auto v) { c.data.vocabulary_size = v; }},
+      {"data.image_size", 0, [](C& c, auto v) { c.data.image_size = v; }},
       {"train.warmup_steps", 0, [](C& c, auto v) { c.train.warmup_steps = v; }},
       {"train.decay_steps", 0, [](C& c, auto v) { c.train.decay_steps = v; }},
       {"train.log_every", 1, [](C& c, auto v) { c.train.log_every = v; }},

@@ -13,7 +13,57 @@ std::string_view to_string(FeedforwardKind kind) {
 }
 
 std::string_view to_string(OptimizerKind kind) {
-  return kind == OptimizerKind::adam ? "adam" : "adamw";
+  switch (kind) {
+    case OptimizerKind::adam:
+      return "adam";
+    case OptimizerKind::adamw:
+      return "adamw";
+    case OptimizerKind::adafactor:
+      return "adafactor";
+    case OptimizerKind::adafactorw:
+      return "adafactorw";
+  }
+  return "";
+}
+
+std::string_view to_string(DataFormat format) {
+  switch (format) {
+    case DataFormat::automatic:
+      return "auto";
+    case DataFormat::bytes:
+      return "bytes";
+    case DataFormat::enwik8:
+      return "enwik8";
+    case DataFormat::wikitext:
+      return "wikitext";
+    case DataFormat::pg19:
+      return "pg19";
+    case DataFormat::text:
+      return "text";
+    case DataFormat::cifar10:
+      return "cifar10";
+    case DataFormat::imagenet64:
+      return "imagenet64";
+    case DataFormat::images:
+      return "images";
+  }
+  return "";
+}
+
+std::string_view to_string(TokenKind kind) {
+  switch (kind) {
+    case TokenKind::automatic:
+      return "auto";
+    case TokenKind::bytes:
+      return "bytes";
+    case TokenKind::words:
+      return "words";
+    case TokenKind::subwords:
+      return "subwords";
+    case TokenKind::subpixels:
+      return "subpixels";
+  }
+  return "";
 }
 
 std::string_view to_string(ScheduleKind kind) {
@@ -56,6 +106,14 @@ FeedforwardKind parse_feedforward_kind(std::string_view word) {
 
 OptimizerKind parse_optimizer_kind(std::string_view word) {
   return parse_word(word, "train.optimizer", kOptimizerKinds);
+}
+
+DataFormat parse_data_format(std::string_view word) {
+  return parse_word(word, "data.format", kDataFormats);
+}
+
+TokenKind parse_token_kind(std::string_view word) {
+  return parse_word(word, "data.tokens", kTokenKinds);
 }
 
 ScheduleKind parse_schedule_kind(std::string_view word) {

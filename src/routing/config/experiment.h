@@ -23,7 +23,7 @@ enum class FeedforwardKind {
 };
 
 struct ModelConfig {
-  std::int64_t vocab_size = 256;
+  std::int64_t vocab_size = 256;  // 0 means that of the data, which is known when training begins
   std::int64_t layers = 4;
   std::int64_t width = 256;
   std::int64_t embedding_width = 0;  // 0 means width
@@ -31,14 +31,18 @@ struct ModelConfig {
   std::int64_t head_dim = 0;  // 0 means width / heads
   NormPlacement norm = NormPlacement::pre;
   FeedforwardKind feedforward = FeedforwardKind::relu;
-  double initial_scale = 0.2;           // variance of starting weights times the mean of their fan-in and fan-out
-  bool tied_output = false;             // the output layer's weights are the embedding table
-  bool embedding_projection = false;    // the authors' dense layer after the embedding, even at equal widths
-  double embedding_dropout = 0.0;       // of token embeddings
-  double residual_dropout = 0.0;        // of the input of the stack and of each sub-layer's output
-  double attention_dropout = 0.0;       // of attention probabilities
-  double feedforward_dropout = 0.0;     // of the feed-forward hidden layer
-  double input_dropout = 0.0;           // replaces input tokens by 0; targets stay
+  double initial_scale = 0.2;         // variance of starting weights times the mean of their fan-in and fan-out
+  bool tied_output = false;           // the output layer's weights are the embedding table
+  bool embedding_projection = false;  // the authors' dense layer after the embedding, even at equal widths
+  double embedding_dropout = 0.0;     // of token embeddings
+  double residual_dropout = 0.0;      // of the input of the stack and of each sub-layer's output
+  double attention_dropout = 0.0;     // of attention probabilities
+  double feedforward_dropout = 0.0;   // of the feed-forward hidden layer
+  double input_dropout = 0.0;         // replaces input tokens by 0; targets stay
+  // Images as sequences of red, green and blue values in raster order: tokens then also know their row, column and
+  // channel. 0 means text.
+  std::int64_t image_height = 0;
+  std::int64_t image_width = 0;
   bool checkpoint_activations = false;  // recompute each layer in the backward pass instead of keeping it
   friend bool operator==(const ModelConfig&, const ModelConfig&) = default;
 };
@@ -66,13 +70,40 @@ struct PatternSections {
   friend bool operator==(const PatternSections&, const PatternSections&) = default;
 };
 
+enum class DataFormat {
+  automatic,   // told by what lies at the path
+  bytes,       // any file
+  enwik8,      // bytes; the whole set has 100,000,000
+  wikitext,    // wiki.{train,valid,test}.tokens: WikiText-103 and WikiText-2
+  pg19,        // train/, validation/, test/ with one file a book
+  text,        // any UTF-8 file or folder of .txt files
+  cifar10,     // data_batch_1.bin … data_batch_5.bin, test_batch.bin
+  imagenet64,  // train_64x64/, valid_64x64/ of PNG, or train_data_batch_1.npz …, val_data.npz
+  images,      // any folder of PNG files of one size
+};
+enum class TokenKind {
+  automatic,  // words for wikitext, subwords for pg19 and text, subpixels for images, otherwise bytes
+  bytes,
+  words,      // what stands between spaces; the end of a line is a word of its own
+  subwords,   // SentencePiece
+  subpixels,  // red, green, blue of each pixel in raster order
+};
+
 struct DataConfig {
-  std::string path;                 // any file, read as bytes
-  std::string split = "90%/5%/5%";  // train/valid/test, in order: shares, byte counts, or "rest" for one of them
+  std::string path;
+  DataFormat format = DataFormat::automatic;
+  TokenKind tokens = TokenKind::automatic;
+  // train/valid/test, in order: shares, counts, or "rest" for one of them. For data that come in one piece.
+  std::string split = "90%/5%/5%";
+  std::string vocabulary;                // a vocabulary file of words or a SentencePiece model; empty: made from train
+  std::int64_t vocabulary_size = 32000;  // of a SentencePiece model that is made
+  std::int64_t image_size = 0;           // images are shrunk to this height and width by averaging; 0 means as they are
+  bool require_whole = false;            // refuse a part of a set
+  std::string cache;                     // where tokenised data are kept; empty: $XDG_CACHE_HOME/routing
   friend bool operator==(const DataConfig&, const DataConfig&) = default;
 };
 
-enum class OptimizerKind { adam, adamw };
+enum class OptimizerKind { adam, adamw, adafactor, adafactorw };
 enum class ScheduleKind { constant, vaswani, cosine, rsqrt };
 enum class DataOrder {
   crops,       // random windows, drawn anew for every step
@@ -86,6 +117,8 @@ struct TrainConfig {
   std::int64_t batch_size = 4;
   std::int64_t sequence_length = 2048;
   std::int64_t accumulation = 1;  // batches summed into one optimiser step
+  // Each batch is cut to a length drawn from this one to sequence_length (FACTS G3); 0 means none is cut.
+  std::int64_t shortest_length = 0;
   std::uint64_t seed = 1;
   DataOrder order = DataOrder::crops;
   Precision precision = Precision::automatic;
@@ -94,7 +127,11 @@ struct TrainConfig {
   double beta1 = 0.9;
   double beta2 = 0.98;
   double epsilon = 1e-9;
-  double weight_decay = 0.0;  // adam: L2 in the gradient; adamw: decoupled
+  double weight_decay = 0.0;  // adam, adafactor: L2 in the gradient; adamw, adafactorw: decoupled
+  // Adafactor only (FACTS C10).
+  double decay_exponent = 0.8;  // step t keeps 1 - t^-this of the average of squared gradients
+  double update_clip = 1.0;     // largest root mean square of a parameter's update; 0 means no clipping
+  bool relative_step = true;    // steps are a share of the parameter's own root mean square
   ScheduleKind schedule = ScheduleKind::cosine;
   std::int64_t warmup_steps = 100;
   std::int64_t decay_steps = 0;         // where cosine ends; 0 means train.steps
@@ -112,6 +149,8 @@ struct EvalConfig {
   std::string split = "valid";
   std::int64_t stride = 0;  // new tokens a window; 0 means disjoint windows
   std::int64_t batch_size = 4;
+  // The authors' rule for word perplexity, exp(this x nats a subword): 1.248 for PG-19. 0 means by counted words.
+  double subwords_per_word = 0.0;
   friend bool operator==(const EvalConfig&, const EvalConfig&) = default;
 };
 
@@ -130,7 +169,13 @@ struct ExperimentConfig {
 
 inline constexpr std::array kNormPlacements{NormPlacement::post, NormPlacement::pre};
 inline constexpr std::array kFeedforwardKinds{FeedforwardKind::relu, FeedforwardKind::geglu};
-inline constexpr std::array kOptimizerKinds{OptimizerKind::adam, OptimizerKind::adamw};
+inline constexpr std::array kOptimizerKinds{OptimizerKind::adam, OptimizerKind::adamw, OptimizerKind::adafactor,
+                                            OptimizerKind::adafactorw};
+inline constexpr std::array kDataFormats{DataFormat::automatic, DataFormat::bytes,      DataFormat::enwik8,
+                                         DataFormat::wikitext,  DataFormat::pg19,       DataFormat::text,
+                                         DataFormat::cifar10,   DataFormat::imagenet64, DataFormat::images};
+inline constexpr std::array kTokenKinds{TokenKind::automatic, TokenKind::bytes, TokenKind::words, TokenKind::subwords,
+                                        TokenKind::subpixels};
 inline constexpr std::array kScheduleKinds{ScheduleKind::constant, ScheduleKind::vaswani, ScheduleKind::cosine,
                                            ScheduleKind::rsqrt};
 inline constexpr std::array kDataOrders{DataOrder::crops, DataOrder::contiguous};
@@ -139,6 +184,8 @@ inline constexpr std::array kPrecisions{Precision::fp32, Precision::bf16, Precis
 std::string_view to_string(NormPlacement norm);
 std::string_view to_string(FeedforwardKind kind);
 std::string_view to_string(OptimizerKind kind);
+std::string_view to_string(DataFormat format);  // DataFormat::automatic is "auto"
+std::string_view to_string(TokenKind kind);     // TokenKind::automatic is "auto"
 std::string_view to_string(ScheduleKind kind);
 std::string_view to_string(DataOrder order);
 std::string_view to_string(Precision precision);  // Precision::automatic is "auto"
@@ -147,6 +194,8 @@ std::string_view to_string(Precision precision);  // Precision::automatic is "au
 NormPlacement parse_norm_placement(std::string_view word);
 FeedforwardKind parse_feedforward_kind(std::string_view word);
 OptimizerKind parse_optimizer_kind(std::string_view word);
+DataFormat parse_data_format(std::string_view word);
+TokenKind parse_token_kind(std::string_view word);
 ScheduleKind parse_schedule_kind(std::string_view word);
 DataOrder parse_data_order(std::string_view word);
 Precision parse_precision(std::string_view word);

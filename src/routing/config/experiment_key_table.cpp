@@ -10,7 +10,7 @@ using Keys = std::vector<ConfigKey<ExperimentConfig>>;
 void add_model(Keys& keys) {
   using M = ModelConfig;
   KeySection model(keys, "model.", &ExperimentConfig::model);
-  model.add("vocab_size", &M::vocab_size, "different tokens; 256 for bytes");
+  model.add("vocab_size", &M::vocab_size, "different tokens; 256 for bytes and images, 0 means those of the data");
   model.add("layers", &M::layers, "layers of the stack");
   model.add("width", &M::width, "of the stack");
   model.add("embedding_width", &M::embedding_width, "of the token embeddings; 0 means model.width");
@@ -29,6 +29,8 @@ void add_model(Keys& keys) {
   model.add("attention_dropout", &M::attention_dropout, "of attention probabilities");
   model.add("feedforward_dropout", &M::feedforward_dropout, "of the feed-forward hidden layer");
   model.add("input_dropout", &M::input_dropout, "replaces input tokens by 0; targets stay");
+  model.add("image_height", &M::image_height, "rows of an image; 0 means text");
+  model.add("image_width", &M::image_width, "columns of an image; 0 means text");
   model.add("checkpoint_activations", &M::checkpoint_activations,
             "compute each layer again in the backward pass instead of keeping it: less memory, more time");
 }
@@ -130,10 +132,21 @@ void add_routing(Keys& keys) {
 
 void add_data(Keys& keys) {
   KeySection data(keys, "data.", &ExperimentConfig::data);
-  data.add("path", &DataConfig::path, "any file, read as bytes");
+  data.add("path", &DataConfig::path, "any file, or the folder of a data set");
+  data.add_word("format", &DataConfig::format, kDataFormats,
+                "auto, bytes, enwik8, wikitext, pg19, text, cifar10, imagenet64 or images");
+  data.add_word("tokens", &DataConfig::tokens, kTokenKinds,
+                "auto (by the format), bytes, words, subwords or subpixels");
   data.add_checked(
       "split", &DataConfig::split, [](const std::string&, const std::string& text) { parse_split(text); },
-      "train/valid/test in the order of the file: shares, byte counts, or rest for one of them");
+      "train/valid/test of data in one piece, in their order: shares, counts, or rest for one of them");
+  data.add("vocabulary", &DataConfig::vocabulary,
+           "file of words, one a line, or SentencePiece model; empty means made from train");
+  data.add("vocabulary_size", &DataConfig::vocabulary_size, "pieces of a SentencePiece model that is made");
+  data.add("image_size", &DataConfig::image_size,
+           "shrink images to this height and width by averaging; 0 means as they are");
+  data.add("require_whole", &DataConfig::require_whole, "refuse a part of a set instead of labelling it");
+  data.add("cache", &DataConfig::cache, "folder for tokenised data; empty means $XDG_CACHE_HOME/routing");
 }
 
 void add_train(Keys& keys) {
@@ -144,16 +157,23 @@ void add_train(Keys& keys) {
   train.add("batch_size", &T::batch_size, "sequences of a batch");
   train.add("sequence_length", &T::sequence_length, "tokens of a sequence");
   train.add("accumulation", &T::accumulation, "batches summed into one optimiser step");
+  train.add("shortest_length", &T::shortest_length,
+            "cut each batch to a random length from this one up; 0 means none is cut");
   train.add("seed", &T::seed, "fixes weights, order of data and dropout");
   train.add_word("order", &T::order, kDataOrders,
                  "crops: random windows; contiguous: streams that go on where their last window ended");
   train.add_word("precision", &T::precision, kPrecisions, "fp32, bf16 or auto");
-  train.add_word("optimizer", &T::optimizer, kOptimizerKinds, "adam or adamw");
+  train.add_word("optimizer", &T::optimizer, kOptimizerKinds, "adam, adamw, adafactor or adafactorw");
   train.add("learning_rate", &T::learning_rate, "the highest the schedule reaches");
   train.add("beta1", &T::beta1, "decay of the average of gradients");
   train.add("beta2", &T::beta2, "decay of the average of squared gradients");
   train.add("epsilon", &T::epsilon, "added to the root of that average");
-  train.add("weight_decay", &T::weight_decay, "adam: L2 in the gradient; adamw: decoupled");
+  train.add("weight_decay", &T::weight_decay, "adam, adafactor: L2 in the gradient; adamw, adafactorw: decoupled");
+  train.add("decay_exponent", &T::decay_exponent,
+            "adafactor: step t keeps 1 - t^-this of the average of squared gradients");
+  train.add("update_clip", &T::update_clip,
+            "adafactor: largest root mean square of a parameter's update; 0 means no clipping");
+  train.add("relative_step", &T::relative_step, "adafactor: steps are a share of the parameter's own size");
   train.add_word("schedule", &T::schedule, kScheduleKinds, "of the learning rate: constant, vaswani, cosine or rsqrt");
   train.add("warmup_steps", &T::warmup_steps, "steps of linear growth at the start");
   train.add("decay_steps", &T::decay_steps, "where cosine ends; 0 means train.steps");
@@ -174,6 +194,8 @@ void add_eval(Keys& keys) {
       "train, valid or test");
   eval.add("stride", &EvalConfig::stride, "new tokens of a window; 0 means disjoint windows");
   eval.add("batch_size", &EvalConfig::batch_size, "windows of a batch");
+  eval.add("subwords_per_word", &EvalConfig::subwords_per_word,
+           "the authors' rule for word perplexity: 1.248 for PG-19; 0 means by counted words");
 }
 
 Keys make_keys() {

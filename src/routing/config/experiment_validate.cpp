@@ -30,7 +30,13 @@ void probability(const char* key, double value) {
 // A tied output layer is always possible: with its own embedding width the output goes width -> embedding width ->
 // vocabulary (FACTS C2), so what it reads is as wide as the table.
 void validate_model(const ModelConfig& model) {
-  at_least("model.vocab_size", model.vocab_size, 2);
+  require<ConfigError>(model.vocab_size == 0 || model.vocab_size >= 2, "model.vocab_size is ", model.vocab_size,
+                       ", but it must be at least 2, or 0 for that of the data");
+  at_least("model.image_height", model.image_height, 0);
+  at_least("model.image_width", model.image_width, 0);
+  require<ConfigError>((model.image_height == 0) == (model.image_width == 0), "model.image_height is ",
+                       model.image_height, " and model.image_width ", model.image_width,
+                       "; an image has both, text has neither");
   at_least("model.layers", model.layers, 1);
   at_least("model.width", model.width, 1);
   at_least("model.embedding_width", model.embedding_width, 0);
@@ -68,6 +74,10 @@ void validate_train(const TrainConfig& train) {
   at_least("train.batch_size", train.batch_size, 1);
   at_least("train.sequence_length", train.sequence_length, 1);
   at_least("train.accumulation", train.accumulation, 1);
+  at_least("train.shortest_length", train.shortest_length, 0);
+  require<ConfigError>(train.shortest_length <= train.sequence_length, "train.shortest_length ", train.shortest_length,
+                       " is longer than train.sequence_length ", train.sequence_length,
+                       "; lower it, or set 0 for none");
   constexpr std::uint64_t largest_seed = std::numeric_limits<std::int64_t>::max();
   require<ConfigError>(train.seed <= largest_seed, "train.seed ", train.seed, " is above ", largest_seed,
                        ", the largest number of a TOML file; choose a smaller one");
@@ -75,6 +85,8 @@ void validate_train(const TrainConfig& train) {
   probability("train.beta2", train.beta2);
   above_zero("train.epsilon", train.epsilon);
   not_negative("train.weight_decay", train.weight_decay);
+  above_zero("train.decay_exponent", train.decay_exponent);
+  not_negative("train.update_clip", train.update_clip);
   validate_schedule(train);
   not_negative("train.clip", train.clip);
   at_least("train.log_every", train.log_every, 1);
@@ -99,6 +111,18 @@ void validate_eval(const ExperimentConfig& config) {
                        " is longer than train.sequence_length ", config.train.sequence_length,
                        ", so that tokens would be left out; lower eval.stride or raise train.sequence_length");
   at_least("eval.batch_size", eval.batch_size, 1);
+  not_negative("eval.subwords_per_word", eval.subwords_per_word);
+}
+
+void validate_data(const ExperimentConfig& config) {
+  const ModelConfig& model = config.model;
+  at_least("data.vocabulary_size", config.data.vocabulary_size, 2);
+  at_least("data.image_size", config.data.image_size, 0);
+  if (model.image_height == 0) return;
+  const std::int64_t subpixels = 3 * model.image_height * model.image_width;
+  require<ConfigError>(config.train.sequence_length <= subpixels, "train.sequence_length ",
+                       config.train.sequence_length, " is longer than an image of ", model.image_height, " x ",
+                       model.image_width, " pixels, which has ", subpixels, " values; lower train.sequence_length");
 }
 
 // A window never reads more than the sequence: a longer one is a mistake in one of the two numbers.
@@ -143,6 +167,7 @@ void validate(const ExperimentConfig& config) {
   validate_model(config.model);
   validate_train(config.train);
   validate_eval(config);
+  validate_data(config);
   validate_attention(config);
 }
 
