@@ -2,9 +2,11 @@
 #include "commands.h"
 #include "output.h"
 #include "routing/core/error.h"
-#include "routing/data/byte_corpus.h"
-#include "routing/data/split.h"
-#include "routing/evaluation/byte_likelihood.h"
+#include "routing/data/dataset.h"
+#include "routing/data/formats.h"
+#include "routing/data/pg19.h"
+#include "routing/evaluation/measures.h"
+#include "routing/evaluation/token_likelihood.h"
 #include "routing/model/weights.h"
 #include "routing/training/learner.h"
 #include "routing/training/run_directory.h"
@@ -22,90 +24,242 @@
 namespace routing {
 namespace {
 
+namespace fs = std::filesystem;
+
 struct EvalOptions {
   std::string run;
   std::string checkpoint = "best";
   std::string data;
+  std::string vocabulary;
   std::string split = "test";
   std::string precision;
   std::int64_t sequence_length = 0;
   std::int64_t stride = 0;
   std::int64_t batch_size = 0;
-  std::int64_t limit_bytes = 0;
+  std::int64_t limit_tokens = 0;
+  double subwords_per_word = 0.0;
+  bool require_whole = false;
   bool json = false;
 };
 
 // A run's folder, a checkpoint's folder, or the model file itself.
-std::filesystem::path model_file(const EvalOptions& options) {
-  const std::filesystem::path path(options.run);
+fs::path model_file(const EvalOptions& options) {
+  const fs::path path(options.run);
   std::error_code ignored;
-  if (std::filesystem::is_regular_file(path, ignored)) return path;
-  if (std::filesystem::is_regular_file(path / "model.safetensors", ignored)) return path / "model.safetensors";
+  if (fs::is_regular_file(path, ignored)) return path;
+  if (fs::is_regular_file(path / "model.safetensors", ignored)) return path / "model.safetensors";
   return RunDirectory(path).find_checkpoint(options.checkpoint).model();
 }
 
-SplitBounds chosen_part(const EvalOptions& options, const CorpusSplit& split, std::int64_t bytes) {
-  return options.split == "all" ? SplitBounds{0, bytes} : part_named(split, options.split);
+// The tokeniser that a run keeps: beside the model, or two folders above it, where a checkpoint's run is.
+fs::path kept_tokenizer(const fs::path& model, TokenKind kind) {
+  const fs::path beside = fs::absolute(model).parent_path();
+  for (const fs::path& folder : {beside, beside.parent_path().parent_path()}) {
+    const fs::path file = tokenizer_file(folder, kind);
+    std::error_code ignored;
+    if (!file.empty() && fs::is_regular_file(file, ignored)) return file;
+  }
+  return {};
 }
 
-Precision precision_of(const EvalOptions& options, const ExperimentConfig& config) {
-  if (options.precision.empty()) return config.train.precision;
-  return parse_precision(options.precision);
+// What kind of tokens the model reads, as far as its configuration says.
+TokenKind kind_of(const DataConfig& data) {
+  std::error_code ignored;
+  if (data.tokens != TokenKind::automatic) return data.tokens;
+  if (is_prepared(data.path)) return read_data_facts(data.path).tokens;
+  const bool known = data.format != DataFormat::automatic || fs::exists(data.path, ignored);
+  if (!known) return TokenKind::automatic;
+  return token_kind(data.format == DataFormat::automatic ? detect_format(data.path) : data.format, data.tokens);
+}
+
+// The run's own data as it was trained on; other data with the run's tokens and vocabulary.
+DataConfig data_config(const EvalOptions& options, const ExperimentConfig& config, const fs::path& model) {
+  DataConfig data = config.data;
+  if (!options.data.empty() && fs::absolute(options.data) != fs::path(data.path)) {
+    data.tokens = kind_of(config.data);
+    data.format = DataFormat::automatic;
+    data.path = fs::absolute(options.data).string();
+    data.vocabulary = kept_tokenizer(model, data.tokens).string();
+  }
+  if (!options.vocabulary.empty()) data.vocabulary = fs::absolute(options.vocabulary).string();
+  if (options.split == "all") data.split = "100%/0%/0%";
+  data.require_whole = data.require_whole || options.require_whole;
+  return data;
+}
+
+const DatasetPart& chosen_part(const EvalOptions& options, const Dataset& data) {
+  if (options.split != "all") return data.part(options.split);
+  require<ConfigError>(!data.has("valid") && !data.has("test"), data.path().string(),
+                       ": has parts of its own; choose one with --split train, valid or test");
+  return data.part("train");
+}
+
+// What the scored tokens were as text. Of a whole part that is known; of its beginning the tokens tell.
+ScoredTokens scored(const Likelihood& likelihood, const Dataset& data, const DatasetPart& part,
+                    const EvalOptions& options) {
+  ScoredTokens result{.nats = likelihood.nats, .tokens = likelihood.tokens};
+  const TokenKind kind = data.facts().tokens;
+  if (kind != TokenKind::words && kind != TokenKind::subwords) return result;
+  if (likelihood.tokens == part.tokens.size()) {
+    result.words = part.words;
+    result.bytes = part.bytes;
+    const bool whole_pg19 = data.facts().format == "pg19" && data.facts().missing.empty();
+    if (whole_pg19) result.words = official_pg19_words(options.split).value_or(part.words);
+    return result;
+  }
+  std::vector<std::int32_t> ids(static_cast<std::size_t>(likelihood.tokens));
+  part.tokens.copy(0, std::span(ids));
+  const std::string text = data.tokenizer()->decode(ids);
+  result.words = count_words(text);
+  result.bytes = static_cast<std::int64_t>(text.size());
+  return result;
+}
+
+struct Outcome {
+  fs::path model;
+  std::string validity;
+  std::string data_label;
+  double entropy = 1.0;
+};
+
+void print_json(const EvalOptions& options, const Dataset& data, const Likelihood& likelihood,
+                const std::vector<Measure>& all, const Outcome& outcome) {
+  nlohmann::ordered_json object{{"model", outcome.model.string()},
+                                {"data", data.path().string()},
+                                {"split", options.split},
+                                {"tokens", likelihood.tokens},
+                                {"token_kind", to_string(data.facts().tokens)},
+                                {"eval_loss_nats", likelihood.nats_per_token()}};
+  for (const Measure& measure : all) object[measure.key] = measure.value;
+  object["sequence_length"] = likelihood.sequence_length;
+  object["stride"] = likelihood.stride;
+  object["windows"] = likelihood.windows;
+  object["validity"] = outcome.validity;
+  if (!outcome.data_label.empty()) object["data_label"] = outcome.data_label;
+  if (!data.facts().missing.empty()) object["missing"] = data.facts().missing;
+  if (!likelihood.routing.empty()) object["occupancy_entropy_min"] = outcome.entropy;
+  std::cout << object << "\n";
+}
+
+std::string windows_text(const Likelihood& likelihood, const DataFacts& facts) {
+  const std::string text = std::to_string(likelihood.windows) + " of " + std::to_string(likelihood.sequence_length);
+  if (facts.is_image()) {
+    return likelihood.sequence_length == facts.record_length()
+               ? text + " values, an image each"
+               : text + " values, the first of an image with " + std::to_string(facts.record_length());
+  }
+  return text + (likelihood.stride == likelihood.sequence_length
+                     ? " tokens, disjoint"
+                     : " tokens, " + std::to_string(likelihood.stride) + " new in each");
+}
+
+void print_lines(const EvalOptions& options, const Dataset& data, const Likelihood& likelihood,
+                 const std::vector<Measure>& all, const Outcome& outcome) {
+  const std::string labels =
+      outcome.data_label.empty() ? outcome.validity : outcome.validity + ", " + outcome.data_label;
+  std::vector<std::pair<std::string, std::string>> lines;
+  for (const Measure& measure : all) {
+    const bool only_bytes = data.facts().tokens == TokenKind::bytes;
+    lines.emplace_back(measure.name, fixed_digits(measure.value, 4) + "   " + labels +
+                                         (only_bytes ? "" : "   (" + measure.note + ")"));
+  }
+  lines.emplace_back("nats/token", fixed_digits(likelihood.nats_per_token(), 4));
+  lines.emplace_back("data", std::to_string(likelihood.tokens) + " " + std::string(to_string(data.facts().tokens)) +
+                                 ", " + (options.limit_tokens > 0 ? "the first of the " : "the ") + options.split +
+                                 " part of " + data.path().string());
+  if (!data.facts().missing.empty()) lines.emplace_back("partial", data.facts().missing);
+  lines.emplace_back("windows", windows_text(likelihood, data.facts()));
+  lines.emplace_back("model", outcome.model.string());
+  if (!likelihood.routing.empty()) {
+    lines.emplace_back(
+        "occupancy", "entropy at least " + fixed_digits(outcome.entropy, 3) + " of log(clusters) in every routed head");
+  }
+  print_pairs(lines, 19);
 }
 
 int run(const EvalOptions& options, const ProgramOptions& program) {
-  const std::filesystem::path path = model_file(options);
+  const fs::path path = model_file(options);
   Transformer model = load_model(path);
   const ExperimentConfig& config = model->config();
-  const std::string data = options.data.empty() ? config.data.path : options.data;
-  require<ConfigError>(!data.empty(), path.string(), ": names no data; give a file with --data FILE");
-  const ByteCorpus corpus(data);
-  const SplitBounds bounds = chosen_part(options, split_corpus(config.data.split, corpus.size(), data), corpus.size());
-  require<ConfigError>(bounds.size() > 0, data, ": the ", options.split, " part is empty under data.split ",
-                       config.data.split, "; choose another --split, or --split all for the whole file");
+  require<ConfigError>(!options.data.empty() || !config.data.path.empty(), path.string(),
+                       ": names no data; give some with --data PATH");
   TrainingDisplay display(program.quiet);
-  const Likelihood likelihood = byte_likelihood(
-      *model, corpus.part(bounds),
+  const Dataset data(data_config(options, config, path),
+                     {.train_needed = false, .notes = [&](const std::string& line) { display.say(line); }});
+  const ModelNotes notes = load_model_notes(path);
+  require<ConfigError>(notes.tokenizer_hash.empty() || notes.tokenizer_hash == data.facts().tokenizer_hash,
+                       data.path().string(), ": its tokens are those of vocabulary ", data.facts().tokenizer_hash,
+                       ", but ", path.string(), " learned those of ", notes.tokenizer_hash,
+                       "; give the vocabulary of the run with --vocabulary FILE");
+  fitted_to(config, data.facts());
+  const DatasetPart& part = chosen_part(options, data);
+  const Precision precision = options.precision.empty() ? config.train.precision : parse_precision(options.precision);
+  const Likelihood likelihood = token_likelihood(
+      *model, part.tokens,
       {.sequence_length = options.sequence_length > 0 ? options.sequence_length : config.train.sequence_length,
        .stride = options.stride > 0 ? options.stride : config.eval.stride,
        .batch_size = options.batch_size > 0 ? options.batch_size : config.eval.batch_size,
-       .limit_bytes = options.limit_bytes,
-       .precision = matmul_precision(precision_of(options, config)),
+       .limit_tokens = std::min(options.limit_tokens, part.tokens.size()),
+       .record_length = data.facts().record_length(),
+       .precision = matmul_precision(precision),
        .progress = [&](std::int64_t done, std::int64_t all) { display.evaluation_progress(done, all); }});
   display.finish();
-  const std::string validity = validity_label(config);
-  const double entropy = smallest_occupancy_entropy(likelihood.routing);
+  const double rule = options.subwords_per_word > 0.0 ? options.subwords_per_word : config.eval.subwords_per_word;
+  const std::vector<Measure> all = measures(data.facts().tokens, scored(likelihood, data, part, options), rule);
+  const Outcome outcome{.model = path,
+                        .validity = validity_label(config),
+                        .data_label = notes.data_label.empty() ? data.facts().label() : notes.data_label,
+                        .entropy = smallest_occupancy_entropy(likelihood.routing)};
   if (options.json) {
-    nlohmann::ordered_json object{{"model", path.string()},
-                                  {"data", data},
-                                  {"split", options.split},
-                                  {"bytes", likelihood.bytes},
-                                  {"eval_loss_nats", likelihood.nats_per_byte()},
-                                  {"bits_per_byte", likelihood.bits_per_byte()},
-                                  {"sequence_length", likelihood.sequence_length},
-                                  {"stride", likelihood.stride},
-                                  {"windows", likelihood.windows},
-                                  {"validity", validity}};
-    if (!likelihood.routing.empty()) object["occupancy_entropy_min"] = entropy;
-    std::cout << object << "\n";
-    return kDone;
+    print_json(options, data, likelihood, all, outcome);
+  } else {
+    print_lines(options, data, likelihood, all, outcome);
   }
-  const bool disjoint = likelihood.stride == likelihood.sequence_length;
-  std::vector<std::pair<std::string, std::string>> lines{
-      {"bits/byte", fixed_digits(likelihood.bits_per_byte(), 4) + "   " + validity},
-      {"nats/byte", fixed_digits(likelihood.nats_per_byte(), 4)},
-      {"text", std::to_string(likelihood.bytes) + " bytes, " + (options.limit_bytes > 0 ? "the first of the " : "") +
-                   options.split + " part of " + data},
-      {"windows",
-       std::to_string(likelihood.windows) + " of " + std::to_string(likelihood.sequence_length) +
-           (disjoint ? " bytes, disjoint" : " bytes, " + std::to_string(likelihood.stride) + " new in each")},
-      {"model", path.string()}};
-  if (!likelihood.routing.empty()) {
-    lines.emplace_back("occupancy",
-                       "entropy at least " + fixed_digits(entropy, 3) + " of log(clusters) in every routed head");
-  }
-  print_pairs(lines, 11);
   return kDone;
+}
+
+void add_data_options(CLI::App& app, EvalOptions& options) {
+  app.add_option("--data", options.data, "file or folder; default: what the model was trained on")
+      ->type_name("PATH")
+      ->group("Data");
+  app.add_option("--vocabulary", options.vocabulary, "of words or subwords; default: the one the run keeps")
+      ->type_name("FILE")
+      ->group("Data");
+  app.add_option("--split", options.split, "train, valid, test, or all of data that come in one piece")
+      ->type_name("PART")
+      ->check(CLI::IsMember({"train", "valid", "test", "all"}))
+      ->capture_default_str()
+      ->group("Data");
+  app.add_option("--limit-tokens,--limit-bytes", options.limit_tokens, "only the first so many tokens of the part")
+      ->type_name("N")
+      ->check(whole_number(1))
+      ->group("Data");
+  app.add_flag("--require-whole", options.require_whole, "refuse a part of a data set instead of labelling its figures")
+      ->disable_flag_override()
+      ->group("Data");
+  app.add_option("--subwords-per-word", options.subwords_per_word,
+                 "perplexity a word by the authors' rule, 1.248 for PG-19; default: by counted words")
+      ->type_name("R")
+      ->check(CLI::PositiveNumber)
+      ->group("Data");
+}
+
+void add_window_options(CLI::App& app, EvalOptions& options) {
+  app.add_option("--stride", options.stride, "new tokens a window, the rest is context; default: disjoint windows")
+      ->type_name("N")
+      ->check(whole_number(1))
+      ->group("Windows");
+  app.add_option("--sequence-length", options.sequence_length, "tokens a window; default: as trained")
+      ->type_name("N")
+      ->check(whole_number(1))
+      ->group("Windows");
+  app.add_option("--batch-size", options.batch_size, "windows at once; changes speed and memory only")
+      ->type_name("N")
+      ->check(whole_number(1))
+      ->group("Windows");
+  app.add_option("--precision", options.precision, "of matrix products: fp32, bf16 or auto; default: as trained")
+      ->type_name("P")
+      ->group("Windows");
 }
 
 }  // namespace
@@ -113,8 +267,8 @@ int run(const EvalOptions& options, const ProgramOptions& program) {
 Command add_eval(CLI::App& program, const ProgramOptions& program_options) {
   const auto options = std::make_shared<EvalOptions>();
   CLI::App* app = program.add_subcommand("eval",
-                                         "Bits per byte of a trained model\n\n"
-                                         "Predicts every byte of the split exactly once, in windows of the training "
+                                         "Bits per byte, bits per dim or perplexity of a trained model\n\n"
+                                         "Predicts every token of the split exactly once, in windows of the training "
                                          "length; RUN is the folder of a run, of\n"
                                          "one of its checkpoints, or a model.safetensors.");
   app->add_option("RUN", options->run, "what to evaluate")->required()->group("Model");
@@ -122,33 +276,8 @@ Command add_eval(CLI::App& program, const ProgramOptions& program_options) {
       ->type_name("WHICH")
       ->capture_default_str()
       ->group("Model");
-  app->add_option("--data", options->data, "text; default: what the model was trained on")
-      ->type_name("FILE")
-      ->group("Text");
-  app->add_option("--split", options->split, "train, valid, test, or all for the whole file")
-      ->type_name("PART")
-      ->check(CLI::IsMember({"train", "valid", "test", "all"}))
-      ->capture_default_str()
-      ->group("Text");
-  app->add_option("--limit-bytes", options->limit_bytes, "only the first so many bytes of the part")
-      ->type_name("N")
-      ->check(whole_number(1))
-      ->group("Text");
-  app->add_option("--stride", options->stride, "new bytes a window, the rest is context; default: disjoint windows")
-      ->type_name("N")
-      ->check(whole_number(1))
-      ->group("Windows");
-  app->add_option("--sequence-length", options->sequence_length, "bytes a window; default: as trained")
-      ->type_name("N")
-      ->check(whole_number(1))
-      ->group("Windows");
-  app->add_option("--batch-size", options->batch_size, "windows at once; changes speed and memory only")
-      ->type_name("N")
-      ->check(whole_number(1))
-      ->group("Windows");
-  app->add_option("--precision", options->precision, "of matrix products: fp32, bf16 or auto; default: as trained")
-      ->type_name("P")
-      ->group("Windows");
+  add_data_options(*app, *options);
+  add_window_options(*app, *options);
   app->add_flag("--json", options->json, "print the result as JSON")->disable_flag_override()->group("Output");
   app->footer("Example  routing eval runs/first --split test --stride 512\n" + exit_code_line());
   return {app, [options, &program_options] { return run(*options, program_options); }};

@@ -33,7 +33,11 @@ void add_experiment_options(CLI::App& app, ExperimentOptions& options) {
       ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->group("Model");
-  add_short_name(app, options, "--data", "data.path", {"FILE", "text to train on, any file; .gz and .dz are unpacked"});
+  add_short_name(app, options, "--data", "data.path",
+                 {"PATH", "any file, read as bytes, or the folder of a data set: see routing data info"});
+  app.add_flag("--require-whole", options.require_whole, "refuse a part of a data set instead of labelling its figures")
+      ->disable_flag_override()
+      ->group("Run");
   add_short_name(app, options, "--steps", "train.steps", {"N", "optimiser steps"});
   add_short_name(app, options, "--minutes", "train.minutes", {"M", "stop after so many minutes, state saved"});
   add_short_name(app, options, "--seed", "train.seed", {"N", "fixes weights, data order and dropout"});
@@ -46,9 +50,12 @@ ExperimentConfig resolve_experiment(const ExperimentOptions& options) {
                         .file = options.file,
                         .environment = routing_environment(),
                         .settings = options.settings};
+  if (options.require_whole) sources.settings.emplace_back("data.require_whole=true");
   sources.settings.insert(sources.settings.end(), options.short_settings.begin(), options.short_settings.end());
   ExperimentConfig config = resolve(sources);
-  if (!config.data.path.empty()) config.data.path = std::filesystem::absolute(config.data.path).string();
+  for (std::string* path : {&config.data.path, &config.data.vocabulary, &config.data.cache}) {
+    if (!path->empty()) *path = std::filesystem::absolute(*path).string();
+  }
   return config;
 }
 

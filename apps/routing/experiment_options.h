@@ -19,13 +19,15 @@ struct ExperimentOptions {
   // Short names: "train.steps=…" and the like, in the order of the options; they come after --set.
   std::vector<std::string> short_settings;
 
+  bool require_whole = false;
+
   bool names_a_base() const { return !preset.empty() || !file.empty(); }
 };
 
 // Adds --preset, --config, --set and the short names --data, --steps, --minutes, --seed, --precision.
 void add_experiment_options(CLI::App& app, ExperimentOptions& options);
 
-// Defaults < preset < file < environment < --set < short names. A relative data.path becomes absolute, so that the run
+// Defaults < preset < file < environment < --set < short names. Relative paths of data become absolute, so that the run
 // can be used from anywhere.
 ExperimentConfig resolve_experiment(const ExperimentOptions& options);
 

@@ -9,7 +9,9 @@
 #include "routing/config/resolve.h"
 #include "routing/core/error.h"
 #include "routing/data/compressors.h"
-#include "routing/evaluation/byte_likelihood.h"
+#include "routing/data/dataset.h"
+#include "routing/evaluation/likelihood.h"
+#include "routing/evaluation/token_likelihood.h"
 #include "routing/model/weights.h"
 #include "routing/training/trainer.h"
 #include "step_estimate.h"
@@ -143,18 +145,17 @@ struct Scores {
 
 Scores evaluate(const ExperimentConfig& config, const RunDirectory& run, TrainingDisplay& display) {
   const ByteCorpus corpus(config.data.path);
-  const SplitBounds test = split_corpus(config.data.split, corpus.size(), config.data.path).test;
-  const auto part = corpus.part(test);
+  const auto part = corpus.part(split_corpus(config.data.split, corpus.size(), config.data.path).test);
   display.say("evaluating on the last " + std::to_string(part.size()) + " bytes, which training never saw");
   Transformer model = load_model(run.find_checkpoint("best").model());
-  Scores scores{.model = byte_likelihood(*model, part,
-                                         {.sequence_length = config.train.sequence_length,
-                                          .stride = config.eval.stride,
-                                          .batch_size = config.eval.batch_size,
-                                          .precision = matmul_precision(config.train.precision),
-                                          .progress = [&](std::int64_t done, std::int64_t all) {
-                                            display.evaluation_progress(done, all);
-                                          }})};
+  Scores scores{.model = token_likelihood(*model, part,
+                                          {.sequence_length = config.train.sequence_length,
+                                           .stride = config.eval.stride,
+                                           .batch_size = config.eval.batch_size,
+                                           .precision = matmul_precision(config.train.precision),
+                                           .progress = [&](std::int64_t done, std::int64_t all) {
+                                             display.evaluation_progress(done, all);
+                                           }})};
   display.finish();
   scores.gzip = gzip_bits_per_byte(part);
   scores.xz = xz_bits_per_byte(part);
@@ -170,8 +171,8 @@ void print_result(const QuickstartOptions& options, const ExperimentConfig& conf
   const std::string validity = validity_label(config);
   if (options.json) {
     std::cout << nlohmann::ordered_json{{"run", options.out},
-                                        {"bytes", scores.model.bytes},
-                                        {"bits_per_byte", scores.model.bits_per_byte()},
+                                        {"bytes", scores.model.tokens},
+                                        {"bits_per_byte", bits(scores.model.nats_per_token())},
                                         {"gzip_bits_per_byte", scores.gzip},
                                         {"xz_bits_per_byte", scores.xz},
                                         {"validity", validity},
@@ -181,8 +182,8 @@ void print_result(const QuickstartOptions& options, const ExperimentConfig& conf
     return;
   }
   const std::string run = options.out;
-  std::cout << "Bits per byte on the held-out " << scores.model.bytes << " bytes (smaller is better)\n"
-            << "  this model   " << fixed_digits(scores.model.bits_per_byte(), 3) << "   " << validity << "\n"
+  std::cout << "Bits per byte on the held-out " << scores.model.tokens << " bytes (smaller is better)\n"
+            << "  this model   " << fixed_digits(bits(scores.model.nats_per_token()), 3) << "   " << validity << "\n"
             << "  gzip -9      " << fixed_digits(scores.gzip, 3) << "\n"
             << "  xz -9        " << fixed_digits(scores.xz, 3) << "\n\n"
             << "Pictures\n"
@@ -207,7 +208,7 @@ int run(const QuickstartOptions& options, const ProgramOptions& program) {
                      .resume = true,
                      .version = program_version(),
                      .observer = display.observer()});
-    display.say(describe_run(trainer, config));
+    display.say(describe_run(trainer));
     const TrainingResult result = trainer.run();
     display.finish();
     if (result.end == TrainingEnd::interrupted) {

@@ -45,7 +45,8 @@ int run(const TrainOptions& options, const ProgramOptions& program) {
                      "name its folder with --out, or start one with --data");
   }
   if (config.data.path.empty()) {
-    throw UsageError("no data to train on", "name a file with --data FILE; any file will do, it is read as bytes");
+    throw UsageError("no data to train on",
+                     "name a file or the folder of a data set with --data PATH; any file will do, it is read as bytes");
   }
   const InterruptGuard interrupts;
   TrainingDisplay display(program.quiet);
@@ -53,11 +54,16 @@ int run(const TrainOptions& options, const ProgramOptions& program) {
                    .run = options.out,
                    .resume = !options.resume.empty(),
                    .version = program_version(),
-                   .observer = display.observer()});
-  display.say(describe_run(trainer, config));
+                   .observer = display.observer(),
+                   .notes = [&](const std::string& line) { display.say(line); }});
+  display.say(describe_run(trainer));
   const TrainingResult result = trainer.run();
   display.finish();
-  print_training_result(result, {.config = config, .run = options.out, .json = options.json});
+  print_training_result(result, {.config = trainer.config(),
+                                 .kind = trainer.data().facts().tokens,
+                                 .data_label = trainer.data().facts().label(),
+                                 .run = options.out,
+                                 .json = options.json});
   return result.end == TrainingEnd::interrupted ? kInterrupted : kDone;
 }
 
@@ -66,7 +72,7 @@ int run(const TrainOptions& options, const ProgramOptions& program) {
 Command add_train(CLI::App& program, const ProgramOptions& program_options) {
   const auto options = std::make_shared<TrainOptions>();
   CLI::App* app = program.add_subcommand("train",
-                                         "Train a model on any file, as bytes\n\n"
+                                         "Train a model on any file, as bytes, or on a data set\n\n"
                                          "Writes config.toml, metrics.jsonl, TensorBoard events and checkpoints to "
                                          "--out. Ctrl-C saves and stops; --resume\n"
                                          "auto goes on as if nothing had happened.");

@@ -1,7 +1,7 @@
 #include "training_display.h"
 
 #include "interrupts.h"
-#include "routing/evaluation/likelihood.h"
+#include "routing/evaluation/measures.h"
 #include "routing/training/progress.h"
 
 #include <iomanip>
@@ -44,8 +44,8 @@ TrainingObserver TrainingDisplay::observer() {
               [this](const EvaluationReport& report) {
                 std::ostringstream text;
                 text << "step " << report.step << ": " << report.split << " " << std::fixed << std::setprecision(3)
-                     << bits(report.nats_per_byte) << " bits/byte on " << report.bytes << " bytes"
-                     << (report.best ? ", the best so far" : "") << ", " << report.validity;
+                     << score(report.kind, report.nats_per_token) << " " << score_unit(report.kind).name << " on "
+                     << report.tokens << " tokens" << (report.best ? ", the best so far" : "") << ", " << report.labels;
                 say(text.str());
               },
           .stop_requested = [] { return InterruptGuard::requested(); }};
@@ -68,7 +68,8 @@ void TrainingDisplay::on_step(const StepReport& report) {
   if (quiet_ || !(time_to_draw() || last)) return;
   const Progress progress{.step = report.step,
                           .total_steps = report.steps,
-                          .bits_per_byte = bits(smoothed_nats_),
+                          .score = score(report.kind, smoothed_nats_),
+                          .unit = score_unit(report.kind).name,
                           .tokens_per_second = report.tokens_per_second,
                           .seconds_elapsed = report.seconds,
                           .seconds_left = report.seconds_left};
@@ -104,14 +105,20 @@ void TrainingDisplay::say(const std::string& line) {
   std::cerr << "routing: " << line << "\n";
 }
 
-std::string describe_run(Trainer& trainer, const ExperimentConfig& config) {
-  const CorpusSplit& split = trainer.split();
+std::string describe_run(Trainer& trainer) {
+  const ExperimentConfig& config = trainer.config();
+  const DataFacts& facts = trainer.data().facts();
+  const std::string tokens = facts.tokens == TokenKind::bytes ? "bytes" : std::string(to_string(facts.tokens));
   std::ostringstream text;
   text << config.name << ", " << in_millions(trainer.learner().model().num_parameters()) << " parameters, "
-       << (trainer.learner().precision() == MatmulPrecision::bf16 ? "bf16" : "fp32") << ", " << validity_label(config)
-       << "\nrouting: " << config.data.path << ": " << split.train.size() << " bytes to train on, "
-       << split.valid.size() << " for validation, " << split.test.size() << " for testing";
-  if (split.unused > 0) text << ", " << split.unused << " unused";
+       << (trainer.learner().precision() == MatmulPrecision::bf16 ? "bf16" : "fp32") << ", " << trainer.labels()
+       << "\nrouting: " << config.data.path << ": " << facts.format;
+  const char* separator = ", ";
+  for (const auto& [name, part] : trainer.data().parts()) {
+    text << separator << part.tokens.size() << " " << tokens << " in " << name;
+    separator = ", ";
+  }
+  if (!facts.missing.empty()) text << "\nrouting: partial data: " << facts.missing;
   if (trainer.state().step > 0) text << "\nrouting: going on after step " << trainer.state().step;
   return text.str();
 }

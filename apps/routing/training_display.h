@@ -41,6 +41,6 @@ class TrainingDisplay {
 };
 
 // The facts of a run that is about to start, as lines for say().
-std::string describe_run(Trainer& trainer, const ExperimentConfig& config);
+std::string describe_run(Trainer& trainer);
 
 }  // namespace routing

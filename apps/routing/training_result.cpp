@@ -2,7 +2,7 @@
 
 #include "output.h"
 #include "routing/config/experiment.h"
-#include "routing/evaluation/likelihood.h"
+#include "routing/evaluation/measures.h"
 
 #include <nlohmann/json.hpp>
 
@@ -33,25 +33,29 @@ nlohmann::ordered_json finite_or_null(double value) {
 
 void print_as_json(const TrainingResult& result, const ResultOptions& options) {
   const TrainerState& state = result.state;
-  const nlohmann::ordered_json object{{"run", options.run.string()},
-                                      {"end", end_word(result.end)},
-                                      {"step", state.step},
-                                      {"steps", options.config.train.steps},
-                                      {"tokens", state.tokens},
-                                      {"train_loss_nats", result.last_loss_nats},
-                                      {"eval_loss_nats", finite_or_null(state.last_eval_nats)},
-                                      {"best_eval_loss_nats", finite_or_null(state.best_eval_nats)},
-                                      {"best_step", state.best_step},
-                                      {"tokens_per_second", result.tokens_per_second},
-                                      {"seconds", state.seconds},
-                                      {"validity", validity_label(options.config)}};
+  nlohmann::ordered_json object{{"run", options.run.string()},
+                                {"end", end_word(result.end)},
+                                {"step", state.step},
+                                {"steps", options.config.train.steps},
+                                {"tokens", state.tokens},
+                                {"train_loss_nats", result.last_loss_nats},
+                                {"eval_loss_nats", finite_or_null(state.last_eval_nats)},
+                                {"best_eval_loss_nats", finite_or_null(state.best_eval_nats)},
+                                {"best_step", state.best_step},
+                                {"tokens_per_second", result.tokens_per_second},
+                                {"seconds", state.seconds},
+                                {"validity", validity_label(options.config)}};
+  const ScoreUnit& unit = score_unit(options.kind);
+  if (std::isfinite(state.last_eval_nats)) object["eval_" + unit.key] = score(options.kind, state.last_eval_nats);
+  if (!options.data_label.empty()) object["data_label"] = options.data_label;
   std::cout << object << "\n";
 }
 
 }  // namespace
 
-std::string in_bits(double nats_per_byte) {
-  return fixed_digits(bits(nats_per_byte), 3);
+std::string score_text(TokenKind kind, double nats_per_token) {
+  const double value = score(kind, nats_per_token);
+  return fixed_digits(value, value >= 100.0 ? 1 : 3) + " " + score_unit(kind).name;
 }
 
 void print_training_result(const TrainingResult& result, const ResultOptions& options) {
@@ -64,13 +68,14 @@ void print_training_result(const TrainingResult& result, const ResultOptions& op
       {"run", options.run.string() + " (" + end_word(result.end) + ")"},
       {"step", std::to_string(state.step) + " of " + std::to_string(options.config.train.steps) + ", " +
                    std::to_string(state.tokens) + " tokens in " + fixed_digits(state.seconds, 0) + " s"}};
-  if (result.last_loss_nats > 0.0) lines.emplace_back("train", in_bits(result.last_loss_nats) + " bits/byte");
+  if (result.last_loss_nats > 0.0) lines.emplace_back("train", score_text(options.kind, result.last_loss_nats));
   if (std::isfinite(state.last_eval_nats)) {
-    lines.emplace_back(options.config.eval.split, in_bits(state.last_eval_nats) + " bits/byte, best " +
-                                                      in_bits(state.best_eval_nats) + " at step " +
+    lines.emplace_back(options.config.eval.split, score_text(options.kind, state.last_eval_nats) + ", best " +
+                                                      score_text(options.kind, state.best_eval_nats) + " at step " +
                                                       std::to_string(state.best_step));
   }
-  lines.emplace_back("validity", validity_label(options.config));
+  const std::string validity = validity_label(options.config);
+  lines.emplace_back("validity", options.data_label.empty() ? validity : validity + ", " + options.data_label);
   lines.emplace_back("rate", fixed_digits(result.tokens_per_second, 0) + " tokens/s");
   if (result.end == TrainingEnd::interrupted) {
     lines.emplace_back("go on", "routing train --out " + options.run.string() + " --resume auto");

@@ -9,13 +9,15 @@ namespace routing {
 
 struct ResultOptions {
   ExperimentConfig config = {};
+  TokenKind kind = TokenKind::bytes;
+  std::string data_label = {};  // "partial data", or nothing
   std::filesystem::path run = {};
   bool json = false;
 };
 
 void print_training_result(const TrainingResult& result, const ResultOptions& options);
 
-// "2.413": bits per byte with as many digits as are worth reading.
-std::string in_bits(double nats_per_byte);
+// "2.413 bits/byte": with as many digits as are worth reading.
+std::string score_text(TokenKind kind, double nats_per_token);
 
 }  // namespace routing

@@ -25,12 +25,12 @@ Bytes counting(std::int64_t size) {
 }
 
 struct Batch {
-  Bytes tokens;
+  std::vector<std::int64_t> tokens;
   std::vector<std::int64_t> sample_ids;
   friend bool operator==(const Batch&, const Batch&) = default;
 };
 
-Batch batch_of(const ByteBatches& batches, const BatchOptions& options, std::int64_t index) {
+Batch batch_of(const TokenBatches& batches, const BatchOptions& options, std::int64_t index) {
   Batch batch;
   batch.tokens.resize(static_cast<std::size_t>(options.batch_size * options.sequence_length));
   batch.sample_ids.resize(static_cast<std::size_t>(options.batch_size));
@@ -41,7 +41,7 @@ Batch batch_of(const ByteBatches& batches, const BatchOptions& options, std::int
 TEST(Crops, EveryWindowIsSuccessiveBytesFromItsOwnStream) {
   const Bytes split = counting(100);
   const BatchOptions options = {.batch_size = 3, .sequence_length = 7, .seed = 5};
-  const ByteBatches batches(split, options);
+  const TokenBatches batches(split, options);
   for (const std::uint64_t index : {0U, 1U, 77U}) {
     const Batch batch = batch_of(batches, options, static_cast<std::int64_t>(index));
     for (std::uint64_t row = 0; row < 3; ++row) {
@@ -55,10 +55,10 @@ TEST(Crops, EveryWindowIsSuccessiveBytesFromItsOwnStream) {
 TEST(Crops, SameBatchComesAgainInAnyOrderAndFromAnotherObject) {
   const Bytes split = counting(200);
   const BatchOptions options = {.batch_size = 2, .sequence_length = 9, .seed = 1};
-  const ByteBatches first(split, options);
+  const TokenBatches first(split, options);
   std::vector<Batch> forwards;
   for (std::int64_t index = 0; index < 20; ++index) forwards.push_back(batch_of(first, options, index));
-  const ByteBatches resumed(split, options);
+  const TokenBatches resumed(split, options);
   for (std::int64_t index = 19; index >= 0; --index) {
     EXPECT_EQ(batch_of(resumed, options, index), forwards[static_cast<std::size_t>(index)]);
   }
@@ -67,19 +67,19 @@ TEST(Crops, SameBatchComesAgainInAnyOrderAndFromAnotherObject) {
 TEST(Crops, OtherSeedsRowsAndBatchesGiveOtherWindows) {
   const Bytes split = counting(250);
   BatchOptions options = {.batch_size = 8, .sequence_length = 4, .seed = 1};
-  const Batch batch = batch_of(ByteBatches(split, options), options, 0);
-  EXPECT_NE(batch.tokens, batch_of(ByteBatches(split, options), options, 1).tokens);
+  const Batch batch = batch_of(TokenBatches(split, options), options, 0);
+  EXPECT_NE(batch.tokens, batch_of(TokenBatches(split, options), options, 1).tokens);
   std::map<std::uint8_t, int> starts;
   for (std::size_t row = 0; row < 8; ++row) ++starts[batch.tokens[row * 4]];
   EXPECT_GE(starts.size(), 5U);
   options.seed = 2;
-  EXPECT_NE(batch.tokens, batch_of(ByteBatches(split, options), options, 0).tokens);
+  EXPECT_NE(batch.tokens, batch_of(TokenBatches(split, options), options, 0).tokens);
 }
 
 TEST(Crops, EveryStartFromTheFirstToTheLastComesEquallyOften) {
   const Bytes split = counting(12);
   const BatchOptions options = {.batch_size = 10, .sequence_length = 5, .seed = 3};
-  const ByteBatches batches(split, options);
+  const TokenBatches batches(split, options);
   std::vector<int> starts(12, 0);
   for (std::int64_t index = 0; index < 800; ++index) {
     const Batch batch = batch_of(batches, options, index);
@@ -93,14 +93,14 @@ TEST(Crops, EveryStartFromTheFirstToTheLastComesEquallyOften) {
 TEST(Crops, SplitOfExactlyOneWindowIsThatWindow) {
   const Bytes split = counting(6);
   const BatchOptions options = {.batch_size = 2, .sequence_length = 6};
-  EXPECT_EQ(batch_of(ByteBatches(split, options), options, 9).tokens, (Bytes{0, 1, 2, 3, 4, 5, 0, 1, 2, 3, 4, 5}));
+  EXPECT_EQ(batch_of(TokenBatches(split, options), options, 9).tokens, (Bytes{0, 1, 2, 3, 4, 5, 0, 1, 2, 3, 4, 5}));
 }
 
 TEST(Contiguous, RowsGoOnWhereTheyEndedAndWrapInTheirPart) {
   // Eleven bytes, two rows: parts 0-5 and 6-10.
   const Bytes split = counting(11);
   const BatchOptions options = {.batch_size = 2, .sequence_length = 4, .contiguous = true};
-  const ByteBatches batches(split, options);
+  const TokenBatches batches(split, options);
   EXPECT_EQ(batch_of(batches, options, 0).tokens, (Bytes{0, 1, 2, 3, /**/ 6, 7, 8, 9}));
   EXPECT_EQ(batch_of(batches, options, 1).tokens, (Bytes{4, 5, 0, 1, /**/ 10, 6, 7, 8}));
   EXPECT_EQ(batch_of(batches, options, 2).tokens, (Bytes{2, 3, 4, 5, /**/ 9, 10, 6, 7}));
@@ -114,7 +114,7 @@ TEST(Contiguous, OneRoundOfEveryRowHoldsEveryByteOfTheSplitOnce) {
       for (std::int64_t n = 1; n <= bytes / rows; ++n) {
         const Bytes split = counting(bytes);
         const BatchOptions options = {.batch_size = rows, .sequence_length = n, .contiguous = true};
-        const ByteBatches batches(split, options);
+        const TokenBatches batches(split, options);
         std::vector<Bytes> streams(static_cast<std::size_t>(rows));
         for (std::int64_t index = 0; index <= 2 * bytes / rows / n + 2; ++index) {
           const Batch batch = batch_of(batches, options, index);
@@ -142,28 +142,28 @@ TEST(Contiguous, LateBatchesOfALongRunAreStillRight) {
   const Bytes split = counting(7);
   const BatchOptions options = {.batch_size = 1, .sequence_length = 3, .contiguous = true};
   // 2^61 mod 7 = 2 (as 2^3 mod 7 = 1 and 61 mod 3 = 1), times 3 is place 6.
-  EXPECT_EQ(batch_of(ByteBatches(split, options), options, std::int64_t{1} << 61U).tokens, (Bytes{6, 0, 1}));
+  EXPECT_EQ(batch_of(TokenBatches(split, options), options, std::int64_t{1} << 61U).tokens, (Bytes{6, 0, 1}));
 }
 
 TEST(Batches, ShortSplitsAreRefusedWithBothNumbersAndTheKeyToChange) {
   const Bytes split = counting(10);
-  std::string message = message_of<ConfigError>([&] { ByteBatches(split, {.sequence_length = 11}); });
+  std::string message = message_of<ConfigError>([&] { TokenBatches(split, {.sequence_length = 11}); });
   EXPECT_NE(message.find("has 10 bytes, but one window needs 11; lower train.sequence_length"), std::string::npos)
       << message;
   message =
-      message_of<ConfigError>([&] { ByteBatches(split, {.batch_size = 3, .sequence_length = 4, .contiguous = true}); });
+      message_of<ConfigError>([&] { TokenBatches(split, {.batch_size = 3, .sequence_length = 4, .contiguous = true}); });
   EXPECT_NE(message.find("has 10 bytes, 3 for each of 3 contiguous rows, but one window needs 4"), std::string::npos)
       << message;
-  EXPECT_NO_THROW(ByteBatches(split, {.batch_size = 3, .sequence_length = 4}));
-  EXPECT_NO_THROW(ByteBatches(split, {.batch_size = 3, .sequence_length = 3, .contiguous = true}));
-  EXPECT_THROW(ByteBatches({}, {}), ConfigError);
+  EXPECT_NO_THROW(TokenBatches(split, {.batch_size = 3, .sequence_length = 4}));
+  EXPECT_NO_THROW(TokenBatches(split, {.batch_size = 3, .sequence_length = 3, .contiguous = true}));
+  EXPECT_THROW(TokenBatches({}, {}), ConfigError);
 }
 
 TEST(Batches, ImpossibleOptionsAndSpansAreRefused) {
   const Bytes split = counting(10);
-  EXPECT_THROW(ByteBatches(split, {.batch_size = 0, .sequence_length = 4}), ConfigError);
-  EXPECT_THROW(ByteBatches(split, {.batch_size = 1, .sequence_length = 0}), ConfigError);
-  const ByteBatches batches(split, {.batch_size = 2, .sequence_length = 4});
+  EXPECT_THROW(TokenBatches(split, {.batch_size = 0, .sequence_length = 4}), ConfigError);
+  EXPECT_THROW(TokenBatches(split, {.batch_size = 1, .sequence_length = 0}), ConfigError);
+  const TokenBatches batches(split, {.batch_size = 2, .sequence_length = 4});
   Bytes tokens(8);
   Bytes short_tokens(7);
   std::vector<std::int64_t> ids(2);

@@ -43,7 +43,7 @@ TEST_F(WeightsOnDisk, EveryContentComesBackWithTheSameLogits) {
     model->loss(random_tokens(2, 32, 256, 1), {});
     model->update_centroids();
     model->eval();
-    save_model(file(), *model, "1.2.3");
+    save_model(file(), *model, {.version = "1.2.3", .tokenizer_hash = "0123456789abcdef"});
     Transformer loaded = load_model(file());
     EXPECT_EQ(loaded->config(), item.config);
     EXPECT_FALSE(loaded->is_training());
@@ -59,7 +59,7 @@ TEST_F(WeightsOnDisk, TiedOutputIsStoredOnce) {
   ExperimentConfig config = small_experiment();
   config.model.tied_output = true;
   Transformer model(config, at::TensorOptions().dtype(at::kFloat));
-  save_model(file(), *model, "1");
+  save_model(file(), *model, {.version = "1"});
   const TensorFile stored = read_safetensors(file());
   EXPECT_EQ(stored.tensors.count("output_weight"), 0U);
   EXPECT_EQ(stored.metadata.at("tied"), "output_weight=embedding");

@@ -12,7 +12,7 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 Progress third() {
   return {.step = 340,
           .total_steps = 1000,
-          .bits_per_byte = 2.412,
+          .score = 2.412,
           .tokens_per_second = 6120.0,
           .seconds_elapsed = 43.2,
           .seconds_left = 83.4};
@@ -69,13 +69,13 @@ TEST(ProgressLine, OfARunLimitedByTimeShowsTheTime) {
 
 TEST(ProgressLine, DoesNotHideALossThatIsNoNumber) {
   Progress progress = third();
-  progress.bits_per_byte = kNan;
+  progress.score = kNan;
   EXPECT_EQ(progress_line(progress, 52), "  340/1000  nan bits/byte  6.1k tokens/s  1:23 left");
 }
 
 TEST(PlainProgressLine, SaysWhatIsKnown) {
   EXPECT_EQ(plain_progress_line(third()), "step 340 of 1000: 2.41 bits/byte, 6.1k tokens/s, 0:43 elapsed, 1:23 left");
-  EXPECT_EQ(plain_progress_line({.step = 7, .bits_per_byte = 8.0, .seconds_elapsed = 3.0}),
+  EXPECT_EQ(plain_progress_line({.step = 7, .score = 8.0, .seconds_elapsed = 3.0}),
             "step 7: 8.00 bits/byte, 0:03 elapsed");
   EXPECT_EQ(plain_progress_line({}), "step 0: 0:00 elapsed");
 }

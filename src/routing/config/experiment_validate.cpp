@@ -119,6 +119,9 @@ void validate_data(const ExperimentConfig& config) {
   at_least("data.vocabulary_size", config.data.vocabulary_size, 2);
   at_least("data.image_size", config.data.image_size, 0);
   if (model.image_height == 0) return;
+  require<ConfigError>(
+      !model.tied_output,
+      "model.tied_output is true, but images have three tables of values; set model.tied_output=false");
   const std::int64_t subpixels = 3 * model.image_height * model.image_width;
   require<ConfigError>(config.train.sequence_length <= subpixels, "train.sequence_length ",
                        config.train.sequence_length, " is longer than an image of ", model.image_height, " x ",

@@ -145,6 +145,17 @@ void AtomicFile::write(std::span<const std::byte> bytes) {
   require_open();
   const int reason = write_all(file_, bytes);
   if (reason != 0) give_up(reason);
+  written_ += bytes.size();
+}
+
+void AtomicFile::rewrite_start(std::span<const std::byte> bytes) {
+  require_open();
+  require<InputError>(bytes.size() <= written_, path_.string(), ": the first ", bytes.size(),
+                      " bytes cannot be written again, as only ", written_, " were written");
+  if (::lseek(file_, 0, SEEK_SET) < 0) give_up(errno);
+  const int reason = write_all(file_, bytes);
+  if (reason != 0) give_up(reason);
+  if (::lseek(file_, 0, SEEK_END) < 0) give_up(errno);
 }
 
 void AtomicFile::commit() {

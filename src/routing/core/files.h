@@ -27,6 +27,9 @@ class AtomicFile {
   // Appends all bytes or throws. After a failure the file is given up: the next call throws as well.
   void write(std::span<const std::byte> bytes);
 
+  // Writes over the first bytes, which must have been written before: for headers that are known only at the end.
+  void rewrite_start(std::span<const std::byte> bytes);
+
   // Brings everything safely to the disk, renames the sibling to the path, and brings the new name to the disk. Only
   // that last step can fail with the new file already in place; the message then says so.
   void commit();
@@ -38,6 +41,7 @@ class AtomicFile {
   std::filesystem::path path_;
   std::filesystem::path sibling_;
   int file_ = -1;
+  std::uint64_t written_ = 0;
 };
 
 // An AtomicFile with a single write.

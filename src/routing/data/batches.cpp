@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 namespace routing {
 namespace {
@@ -20,34 +21,73 @@ std::uint64_t below(RandomStream& stream, std::uint64_t bound) {
   }
 }
 
+// Half of a word of 2 * bits bits is mixed with a function of the other half, four times: any function makes this a
+// permutation of the words (Feistel).
+std::uint64_t mixed(std::uint64_t word, unsigned bits, std::uint64_t key) {
+  constexpr std::uint32_t rounds = 4;
+  const std::uint64_t mask = (std::uint64_t{1} << bits) - 1;
+  std::uint64_t left = word >> bits;
+  std::uint64_t right = word & mask;
+  for (std::uint32_t round = 0; round < rounds; ++round) {
+    const auto value =
+        philox(key, {static_cast<std::uint32_t>(right), static_cast<std::uint32_t>(right >> 32U), round, 0});
+    left ^= value[0] & mask;
+    std::swap(left, right);
+  }
+  return (left << bits) | right;
+}
+
 }  // namespace
 
-ByteBatches::ByteBatches(std::span<const std::uint8_t> split, const BatchOptions& options)
-    : split_(split), options_(options) {
-  const auto bytes = static_cast<std::int64_t>(split.size());
+std::uint64_t shuffled_place(std::uint64_t place, std::uint64_t count, std::uint64_t key) {
+  require<InputError>(place < count && count <= std::uint64_t{1} << 62U, "place ", place, " of ", count,
+                      " in a random order; places count from 0");
+  unsigned bits = 1;
+  while (std::uint64_t{1} << (2 * bits) < count) ++bits;
+  // Walking on from numbers that are not among the places ends at one, as the walk is a cycle that began at one.
+  do {
+    place = mixed(place, bits, key);
+  } while (place >= count);
+  return place;
+}
+
+TokenBatches::TokenBatches(TokenView split, const BatchOptions& options) : split_(split), options_(options) {
+  const std::int64_t tokens = split.size();
   const std::int64_t n = options.sequence_length;
   const std::int64_t rows = options.batch_size;
   require<ConfigError>(rows >= 1, "train.batch_size is ", rows, ", but a batch has at least 1 row");
-  require<ConfigError>(n >= 1, "train.sequence_length is ", n, ", but a window has at least 1 byte");
-  require<ConfigError>(bytes >= n, "the training split has ", bytes, " bytes, but one window needs ", n,
-                       "; lower train.sequence_length or give the split more bytes in data.split");
-  require<ConfigError>(!options.contiguous || bytes / rows >= n, "the training split has ", bytes, " bytes, ",
-                       bytes / rows, " for each of ", rows, " contiguous rows, but one window needs ", n,
+  require<ConfigError>(n >= 1, "train.sequence_length is ", n, ", but a window has at least 1 token");
+  if (options.record_length > 0) {
+    require<InputError>(tokens % options.record_length == 0, "the training split has ", tokens,
+                        " tokens, which are no whole records of ", options.record_length);
+    require<ConfigError>(tokens > 0, "the training split has 0 images, but at least 1 is needed");
+    require<ConfigError>(n <= options.record_length, "train.sequence_length is ", n, ", but an image has ",
+                         options.record_length, " values; lower train.sequence_length");
+    return;
+  }
+  require<ConfigError>(tokens >= n, "the training split has ", tokens, " tokens, but one window needs ", n,
+                       "; lower train.sequence_length or give the split more in data.split");
+  require<ConfigError>(!options.contiguous || tokens / rows >= n, "the training split has ", tokens, " tokens, ",
+                       tokens / rows, " for each of ", rows, " contiguous rows, but one window needs ", n,
                        "; lower train.sequence_length or train.batch_size, or set train.order to crops");
 }
 
-void ByteBatches::fill(std::int64_t batch_index, std::span<std::uint8_t> tokens,
-                       std::span<std::int64_t> sample_ids) const {
+void TokenBatches::fill(std::int64_t batch_index, std::span<std::int64_t> tokens,
+                        std::span<std::int64_t> sample_ids) const {
   const std::int64_t rows = options_.batch_size;
   const std::int64_t n = options_.sequence_length;
+  const auto room = static_cast<std::int64_t>(tokens.size());
   require<InputError>(batch_index >= 0, "batch ", batch_index, " asked for; batches count from 0");
-  require<InputError>(static_cast<std::int64_t>(tokens.size()) == rows * n, "tokens has space for ", tokens.size(),
-                      " bytes, but ", rows, " windows of ", n, " have ", rows * n);
+  require<InputError>(room >= rows && room % rows == 0 && room / rows <= n, "tokens has space for ", room, ", but ",
+                      rows, " windows have 1 to ", n, " each");
   require<InputError>(static_cast<std::int64_t>(sample_ids.size()) == rows, "sample_ids has space for ",
                       sample_ids.size(), ", but the batch has ", rows, " rows");
+  const std::int64_t length = room / rows;
   for (std::int64_t row = 0; row < rows; ++row) {
-    const auto window = tokens.subspan(static_cast<std::size_t>(row * n), static_cast<std::size_t>(n));
-    if (options_.contiguous) {
+    const auto window = tokens.subspan(static_cast<std::size_t>(row * length), static_cast<std::size_t>(length));
+    if (options_.record_length > 0) {
+      fill_record(batch_index, row, window);
+    } else if (options_.contiguous) {
       fill_contiguous(batch_index, row, window);
     } else {
       fill_crop(batch_index, row, window);
@@ -56,28 +96,37 @@ void ByteBatches::fill(std::int64_t batch_index, std::span<std::uint8_t> tokens,
   }
 }
 
-void ByteBatches::fill_crop(std::int64_t batch_index, std::int64_t row, std::span<std::uint8_t> window) const {
+void TokenBatches::fill_crop(std::int64_t batch_index, std::int64_t row, std::span<std::int64_t> window) const {
   RandomStream stream(options_.seed, "crops",
                       {static_cast<std::uint64_t>(batch_index), static_cast<std::uint64_t>(row)});
-  const std::uint64_t start = below(stream, split_.size() - window.size() + 1);
-  std::ranges::copy(split_.subspan(start, window.size()), window.begin());
+  const std::int64_t starts = split_.size() - options_.sequence_length + 1;
+  split_.copy(static_cast<std::int64_t>(below(stream, static_cast<std::uint64_t>(starts))), window);
 }
 
-void ByteBatches::fill_contiguous(std::int64_t batch_index, std::int64_t row, std::span<std::uint8_t> window) const {
-  const auto bytes = static_cast<std::int64_t>(split_.size());
-  const std::int64_t smaller = bytes / options_.batch_size;
-  const std::int64_t larger_parts = bytes % options_.batch_size;
+void TokenBatches::fill_contiguous(std::int64_t batch_index, std::int64_t row, std::span<std::int64_t> window) const {
+  const std::int64_t tokens = split_.size();
+  const std::int64_t smaller = tokens / options_.batch_size;
+  const std::int64_t larger_parts = tokens % options_.batch_size;
   const std::int64_t begin = row * smaller + std::min(row, larger_parts);
   const std::int64_t size = smaller + (row < larger_parts ? 1 : 0);
   // The remainder first: the product of two large numbers must not overflow in a long run.
   const std::int64_t offset = batch_index % size * options_.sequence_length % size;
 
-  const auto part = split_.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(size));
-  const auto until_end = part.subspan(static_cast<std::size_t>(offset));
-  const std::size_t first = std::min(until_end.size(), window.size());
-  std::ranges::copy(until_end.first(first), window.begin());
+  const std::size_t first = std::min(static_cast<std::size_t>(size - offset), window.size());
+  split_.copy(begin + offset, window.first(first));
   // A part is no shorter than a window, so it wraps at most once.
-  std::ranges::copy(part.first(window.size() - first), window.begin() + static_cast<std::ptrdiff_t>(first));
+  split_.copy(begin, window.subspan(first));
+}
+
+void TokenBatches::fill_record(std::int64_t batch_index, std::int64_t row, std::span<std::int64_t> window) const {
+  const std::int64_t records = split_.size() / options_.record_length;
+  const std::int64_t sample = batch_index * options_.batch_size + row;
+  auto place = static_cast<std::uint64_t>(sample % records);
+  if (!options_.contiguous) {
+    const auto round = static_cast<std::uint64_t>(sample / records);
+    place = shuffled_place(place, static_cast<std::uint64_t>(records), stream_key(options_.seed, "records", {round}));
+  }
+  split_.copy(static_cast<std::int64_t>(place) * options_.record_length, window);
 }
 
 }  // namespace routing

@@ -2,6 +2,8 @@
 // only how far it was.
 #pragma once
 
+#include "routing/data/token_view.h"
+
 #include <cstdint>
 #include <span>
 
@@ -9,39 +11,52 @@ namespace routing {
 
 struct BatchOptions {
   std::int64_t batch_size = 1;
-  std::int64_t sequence_length = 1;  // n, bytes a window
-  std::uint64_t seed = 0;            // of the crops
+  std::int64_t sequence_length = 1;  // n, tokens a window
+  std::uint64_t seed = 0;            // of crops and of the order of records
   bool contiguous = false;           // crops otherwise
+  std::int64_t record_length = 0;    // tokens of an image; 0 for running text
 };
 
-// A window is n successive bytes b_0 … b_(n-1), all of them targets. The model reads them shifted right by one behind
-// token 0 (0, b_0 … b_(n-2)), so windows do not overlap by a byte and carry no input of their own.
+// A window is n successive tokens t_0 … t_(n-1), all of them targets. The model reads them shifted right by one behind
+// its start symbol, so windows do not overlap by a token and carry no input of their own.
 //
-// crops       The start of each window is uniform over 0 … bytes - n, from the stream (seed, "crops", batch, row).
-// contiguous  Row r reads its own part of the split and goes on where its window in the batch before ended. The parts
-//             tile the split: each has floor(bytes / batch_size) bytes, the first bytes mod batch_size of them one
-//             more. A part is a ring: behind its last byte comes its first, also inside a window. So p successive
-//             targets of a row, where p is the size of its part, hold every byte of the part exactly once, and no tail
-//             is dropped.
+// Running text
+//   crops       The start of each window is uniform over 0 … tokens - n, from the stream (seed, "crops", batch, row).
+//   contiguous  Row r reads its own part of the split and goes on where its window in the batch before ended. The
+//               parts tile the split: each has floor(tokens / batch_size) tokens, the first tokens mod batch_size of
+//               them one more. A part is a ring: behind its last token comes its first, also inside a window. So p
+//               successive targets of a row, where p is the size of its part, hold every token of the part exactly
+//               once, and no tail is dropped.
 //
-// The bytes must outlive the object. Safe to use from several threads.
+// Records: the first n tokens of each. Sample number batch * batch_size + row takes every record once before any comes
+// again.
+//   crops       in another random order in every round, from the stream (seed, "records", round)
+//   contiguous  in the order of the file
 //
-// Throws  ConfigError  the split has fewer than n bytes, or, if contiguous, a part has
-//         InputError   a negative index, or spans of the wrong size
-class ByteBatches {
+// The tokens must outlive the object. Safe to use from several threads.
+//
+// Throws  ConfigError  the split has fewer than n tokens, or, if contiguous, a part has; a record is shorter than n, or
+//                      there is none
+//         InputError   a negative index, spans of the wrong size, tokens that are no whole records
+class TokenBatches {
  public:
-  ByteBatches(std::span<const std::uint8_t> split, const BatchOptions& options);
+  TokenBatches(TokenView split, const BatchOptions& options);
 
-  // tokens      [batch_size, n] receives the windows
+  // tokens      [batch_size, length] receives the first `length` tokens of each window: 1 … n, by its size
   // sample_ids  [batch_size] receives batch_index * batch_size + row, a name for the sample that no other has
-  void fill(std::int64_t batch_index, std::span<std::uint8_t> tokens, std::span<std::int64_t> sample_ids) const;
+  void fill(std::int64_t batch_index, std::span<std::int64_t> tokens, std::span<std::int64_t> sample_ids) const;
 
  private:
-  void fill_crop(std::int64_t batch_index, std::int64_t row, std::span<std::uint8_t> window) const;
-  void fill_contiguous(std::int64_t batch_index, std::int64_t row, std::span<std::uint8_t> window) const;
+  void fill_crop(std::int64_t batch_index, std::int64_t row, std::span<std::int64_t> window) const;
+  void fill_contiguous(std::int64_t batch_index, std::int64_t row, std::span<std::int64_t> window) const;
+  void fill_record(std::int64_t batch_index, std::int64_t row, std::span<std::int64_t> window) const;
 
-  std::span<const std::uint8_t> split_;
+  TokenView split_;
   BatchOptions options_;
 };
+
+// Where number `place` of 0 … count-1 goes in a random order that is keyed by `key`: a permutation, computed for one
+// place without the others.
+std::uint64_t shuffled_place(std::uint64_t place, std::uint64_t count, std::uint64_t key);
 
 }  // namespace routing

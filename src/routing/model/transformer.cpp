@@ -4,8 +4,10 @@
 #include "routing/core/random.h"
 #include "routing/ops/embedding.h"
 #include "routing/ops/initial_weights.h"
+#include "routing/ops/random_fill.h"
 #include "routing/ops/vocabulary_loss.h"
 
+#include <cmath>
 #include <string>
 #include <utility>
 
@@ -25,14 +27,20 @@ at::Tensor shifted(const at::Tensor& tokens) {
   return inputs;
 }
 
+struct InputDropout {
+  double probability = 0.0;
+  std::uint64_t key = 0;
+  std::int64_t start = kStartToken;
+};
+
 // Replaces ids by the start token, each with this probability, whatever its place in the batch.
-void drop_inputs(at::Tensor& inputs, double probability, std::uint64_t key, const at::Tensor& sample_ids) {
+void drop_inputs(at::Tensor& inputs, const InputDropout& dropout, const at::Tensor& sample_ids) {
   auto* ids = inputs.data_ptr<std::int64_t>();
   for (std::int64_t row = 0; row < inputs.size(0); ++row) {
     const std::int64_t sample = sample_ids.defined() ? sample_ids.data_ptr<std::int64_t>()[row] : row;
-    RandomStream stream(stream_key(key, "input dropout", {static_cast<std::uint64_t>(sample)}));
+    RandomStream stream(stream_key(dropout.key, "input dropout", {static_cast<std::uint64_t>(sample)}));
     for (std::int64_t token = 0; token < inputs.size(1); ++token) {
-      if (stream.uniform() < probability) ids[row * inputs.size(1) + token] = kStartToken;
+      if (stream.uniform() < dropout.probability) ids[row * inputs.size(1) + token] = dropout.start;
     }
   }
 }
@@ -42,6 +50,8 @@ void drop_inputs(at::Tensor& inputs, double probability, std::uint64_t key, cons
 TransformerImpl::TransformerImpl(ExperimentConfig config, const at::TensorOptions& options)
     : config_(std::move(config)), place_{.seed = config_.train.seed, .layer = 0, .part = "decoder embedding"} {
   validate(config_);
+  require<ConfigError>(config_.model.vocab_size > 0, config_.name,
+                       ": model.vocab_size is 0, that of data which are not ", "known here; set it");
   const ModelConfig& model = config_.model;
   const std::int64_t inner = embedding_width(model);
   const auto weight = [&](const char* name, std::int64_t rows, std::int64_t columns) {
@@ -50,7 +60,17 @@ TransformerImpl::TransformerImpl(ExperimentConfig config, const at::TensorOption
   const auto bias = [&](const char* name, std::int64_t size) {
     return register_parameter(name, at::zeros({size}, options));
   };
-  table_ = weight("embedding", model.vocab_size, inner);
+  table_ = weight("embedding", reads_images() ? image_table_rows(model) : model.vocab_size, inner);
+  const auto positions = [&](const char* name, std::int64_t places) {
+    at::Tensor table = at::empty({places * 3, inner}, options);
+    // Read times sqrt(inner): what is added has variance 1.
+    fill_normal(table, 0.0, 1.0 / std::sqrt(static_cast<double>(inner)), RandomStream(place_.key(name)));
+    return register_parameter(name, table);
+  };
+  if (reads_images()) {
+    image_positions_ = {positions("row_positions", model.image_height),
+                        positions("column_positions", model.image_width)};
+  }
   if (inner != model.width || model.embedding_projection) {
     in_weight_ = weight("embedding_out_weight", model.width, inner);
     in_bias_ = bias("embedding_out_bias", model.width);
@@ -68,13 +88,25 @@ TransformerImpl::TransformerImpl(ExperimentConfig config, const at::TensorOption
   vocabulary_bias_ = bias("output_bias", model.vocab_size);
 }
 
+at::Tensor TransformerImpl::input_ids(const at::Tensor& tokens, const ForwardContext& context) const {
+  const ModelConfig& model = config_.model;
+  at::Tensor ids = reads_images() ? image_table_ids(model, tokens) : shifted(tokens);
+  if (is_training() && model.input_dropout > 0.0) {
+    drop_inputs(ids,
+                {.probability = model.input_dropout,
+                 .key = place_.key("input dropout", {context.step}),
+                 .start = reads_images() ? image_start_id(model) : kStartToken},
+                context.sample_ids);
+  }
+  return ids;
+}
+
 at::Tensor TransformerImpl::embed(const at::Tensor& tokens, const ForwardContext& context) const {
   const ModelConfig& model = config_.model;
-  at::Tensor inputs = shifted(tokens);
-  if (is_training() && model.input_dropout > 0.0) {
-    drop_inputs(inputs, model.input_dropout, place_.key("input dropout", {context.step}), context.sample_ids);
+  at::Tensor x = routing::embedding(input_ids(tokens, context), table_);
+  if (reads_images()) {
+    x = (x + image_positions(model, image_positions_, tokens.size(1))) * std::sqrt(static_cast<double>(x.size(2)));
   }
-  at::Tensor x = routing::embedding(inputs, table_);
   x = drop(x, {.probability = model.embedding_dropout, .place = &place_, .use = "embedding dropout"}, is_training(),
            context);
   if (in_weight_.defined()) x = linear(x, in_weight_, in_bias_, {.precision = context.precision});

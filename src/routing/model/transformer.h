@@ -1,7 +1,8 @@
 // The decoder-only transformer over token ids.
 //
 //   inputs  0, t_0, t_1, …, t_{n-2}          the sequence shifted right by one, id 0 first
-//   x       = embedding(inputs) [-> dense layer to the model's width]; no absolute positions
+//   x       = embedding(inputs) [-> dense layer to the model's width]; no absolute positions for text, row, column and
+//             channel for images (image_embedding.h)
 //   x       = blocks(x) [-> one more norm if norms come first]
 //   logits  = output([dense layer to the embedding's width ->] x)
 //   loss    = -log softmax(logits_i)[t_i]    position i has seen t_0 … t_{i-1} only
@@ -9,6 +10,7 @@
 
 #include "routing/config/experiment.h"
 #include "routing/model/block.h"
+#include "routing/model/image_embedding.h"
 #include "routing/model/layers.h"
 
 #include <ATen/ATen.h>
@@ -57,6 +59,9 @@ class TransformerImpl : public torch::nn::Module {
   Block block(std::size_t layer) const { return blocks_.at(layer); }
 
  private:
+  bool reads_images() const { return config_.model.image_height > 0; }
+  // The rows of the table that a sequence reads.
+  at::Tensor input_ids(const at::Tensor& tokens, const ForwardContext& context) const;
   at::Tensor embed(const at::Tensor& tokens, const ForwardContext& context) const;
   // What the output layer reads, [batch, n, embedding width], and the auxiliary losses of the layers.
   struct Hidden {
@@ -67,6 +72,7 @@ class TransformerImpl : public torch::nn::Module {
   ExperimentConfig config_;
   LayerPlace place_;
   at::Tensor table_, in_weight_, in_bias_;
+  ImagePositions image_positions_;  // undefined for text
   std::vector<Block> blocks_;
   LayerNorm last_norm_ = nullptr;
   at::Tensor out_weight_, out_bias_;  // from the model's width to the embedding's

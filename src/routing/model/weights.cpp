@@ -53,18 +53,29 @@ void load_tensors(torch::nn::Module& module, const std::map<std::string, at::Ten
   for (const auto& [name, value] : own) at::Tensor(value).copy_(tensors.at(name));
 }
 
-void save_model(const std::filesystem::path& path, TransformerImpl& model, const std::string& version) {
+void save_model(const std::filesystem::path& path, TransformerImpl& model, const ModelNotes& notes) {
   TensorFile file{.tensors = named_tensors(model),
                   .metadata = {{"format", "pt"},
                                {"config", to_toml(model.config())},
-                               {"version", version},
+                               {"version", notes.version},
                                {"validity", validity_label(model.config())}}};
+  if (!notes.tokenizer_hash.empty()) file.metadata["tokenizer"] = notes.tokenizer_hash;
+  if (!notes.data_label.empty()) file.metadata["data_label"] = notes.data_label;
   if (model.config().model.tied_output) file.metadata["tied"] = "output_weight=embedding";
   write_safetensors(path, file);
 }
 
 ExperimentConfig load_model_config(const std::filesystem::path& path) {
   return config_in(read_safetensors_metadata(path), path);
+}
+
+ModelNotes load_model_notes(const std::filesystem::path& path) {
+  const std::map<std::string, std::string> metadata = read_safetensors_metadata(path);
+  const auto value = [&](const char* key) {
+    const auto found = metadata.find(key);
+    return found == metadata.end() ? std::string() : found->second;
+  };
+  return {.version = value("version"), .tokenizer_hash = value("tokenizer"), .data_label = value("data_label")};
 }
 
 Transformer load_model(const std::filesystem::path& path) {

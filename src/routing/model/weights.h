@@ -4,6 +4,8 @@
 //   config     the resolved configuration as TOML
 //   version    of this program
 //   validity   "causal" or "selection reads the future"
+//   tokenizer  hash of the tokeniser whose ids it reads
+//   data_label "partial data" if it was not trained on a whole set; absent otherwise
 //   tied       which tensor an absent one is ("output_weight=embedding"), where the output layer is tied
 #pragma once
 
@@ -25,7 +27,14 @@ std::map<std::string, at::Tensor> named_tensors(const torch::nn::Module& module)
 void load_tensors(torch::nn::Module& module, const std::map<std::string, at::Tensor>& tensors,
                   const std::string& origin);
 
-void save_model(const std::filesystem::path& path, TransformerImpl& model, const std::string& version);
+// What a file says about its model beside the configuration.
+struct ModelNotes {
+  std::string version = {};
+  std::string tokenizer_hash = {};  // of the tokens it was trained on
+  std::string data_label = {};      // "partial data" if those were not a whole set
+};
+void save_model(const std::filesystem::path& path, TransformerImpl& model, const ModelNotes& notes);
+ModelNotes load_model_notes(const std::filesystem::path& path);
 // Builds the model that the file describes, in evaluation mode.
 Transformer load_model(const std::filesystem::path& path);
 // The configuration alone.

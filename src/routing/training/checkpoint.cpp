@@ -35,8 +35,10 @@ Json to_json(const TrainerState& state) {
           {"last_eval_nats", number_or_null(state.last_eval_nats)},
           {"best_eval_nats", number_or_null(state.best_eval_nats)},
           {"best_step", state.best_step},
-          {"data_bytes", state.data_bytes},
+          {"data_tokens", state.data_tokens},
           {"data_hash", state.data_hash},
+          {"tokenizer_hash", state.tokenizer_hash},
+          {"data_label", state.data_label},
           {"version", state.version}};
 }
 
@@ -51,8 +53,11 @@ TrainerState from_json(const Json& json) {
   read_number(json, "last_eval_nats", state.last_eval_nats);
   read_number(json, "best_eval_nats", state.best_eval_nats);
   json.at("best_step").get_to(state.best_step);
-  json.at("data_bytes").get_to(state.data_bytes);
+  // Runs of the first versions, which knew only bytes.
+  json.at(json.contains("data_tokens") ? "data_tokens" : "data_bytes").get_to(state.data_tokens);
   json.at("data_hash").get_to(state.data_hash);
+  state.tokenizer_hash = json.value("tokenizer_hash", std::string(16, '0'));
+  state.data_label = json.value("data_label", "");
   json.at("version").get_to(state.version);
   return state;
 }
@@ -77,7 +82,8 @@ void write_checkpoint(const RunDirectory& run, Learner& learner, const TrainerSt
   }
   make_folder(partial.folder);
   try {
-    save_model(partial.model(), learner.model(), state.version);
+    save_model(partial.model(), learner.model(),
+               {.version = state.version, .tokenizer_hash = state.tokenizer_hash, .data_label = state.data_label});
     write_safetensors(partial.state(), {.tensors = learner.optimizer_state(), .metadata = {{"format", "pt"}}});
     write_file_at_once(partial.trainer(), to_json(state).dump(2) + "\n");
     // Without a DONE this is what a kill left behind.

@@ -24,8 +24,10 @@ struct TrainerState {
   double best_eval_nats = std::numeric_limits<double>::infinity();
   std::int64_t best_step = -1;
   // Of the training data, so that a run does not go on with others.
-  std::int64_t data_bytes = 0;
+  std::int64_t data_tokens = 0;
   std::string data_hash;
+  std::string tokenizer_hash;
+  std::string data_label;  // "partial data", or nothing
   std::string version;
 };
 

@@ -44,8 +44,9 @@ std::string bar(double share, int width) {
   return " [" + text + "]";
 }
 
-std::string loss_text(double bits_per_byte) {
-  return fixed(bits_per_byte, 2) + " bits/byte";
+std::string loss_text(const Progress& progress) {
+  const bool large = *progress.score >= 1000.0;  // perplexities begin so
+  return fixed(*progress.score, large ? 0 : 2) + " " + progress.unit;
 }
 
 std::string speed_text(double tokens_per_second) {
@@ -66,7 +67,7 @@ std::string progress_line(const Progress& progress, int terminal_width) {
   const std::string steps = step_text(progress);
   const std::string time = "  " + (progress.seconds_left ? clock_text(*progress.seconds_left) + " left"
                                                          : clock_text(progress.seconds_elapsed) + " elapsed");
-  const std::string loss = progress.bits_per_byte ? "  " + loss_text(*progress.bits_per_byte) : "";
+  const std::string loss = progress.score ? "  " + loss_text(progress) : "";
   const std::string speed = progress.tokens_per_second ? "  " + speed_text(*progress.tokens_per_second) : "";
 
   const std::string all = loss + speed + time;
@@ -86,7 +87,7 @@ std::string plain_progress_line(const Progress& progress) {
   std::string line = "step " + std::to_string(progress.step);
   if (progress.total_steps) line += " of " + std::to_string(*progress.total_steps);
   line += ": ";
-  if (progress.bits_per_byte) line += loss_text(*progress.bits_per_byte) + ", ";
+  if (progress.score) line += loss_text(progress) + ", ";
   if (progress.tokens_per_second) line += speed_text(*progress.tokens_per_second) + ", ";
   line += clock_text(progress.seconds_elapsed) + " elapsed";
   if (progress.seconds_left) line += ", " + clock_text(*progress.seconds_left) + " left";

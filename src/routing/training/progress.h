@@ -11,7 +11,8 @@ namespace routing {
 struct Progress {
   std::int64_t step = 0;
   std::optional<std::int64_t> total_steps = std::nullopt;  // none for a run that is limited by time
-  std::optional<double> bits_per_byte = std::nullopt;
+  std::optional<double> score = std::nullopt;
+  std::string unit = "bits/byte";  // of the score
   std::optional<double> tokens_per_second = std::nullopt;
   double seconds_elapsed = 0.0;
   std::optional<double> seconds_left = std::nullopt;

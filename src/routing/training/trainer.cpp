@@ -1,7 +1,7 @@
 #include "routing/training/trainer.h"
 
 #include "routing/core/error.h"
-#include "routing/core/hash.h"
+#include "routing/core/files.h"
 #include "routing/evaluation/likelihood.h"
 #include "routing/model/weights.h"
 #include "routing/training/routing_summary.h"
@@ -10,70 +10,65 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iomanip>
 #include <limits>
-#include <sstream>
 #include <utility>
 #include <vector>
 
 namespace routing {
 namespace {
 
-ExperimentConfig checked(ExperimentConfig config) {
-  validate(config);
+ExperimentConfig checked(const ExperimentConfig& asked, const DataFacts& facts) {
+  validate(asked);
+  ExperimentConfig config = fitted_to(asked, facts);
   // What the processor decides here is part of the run from now on: another one must not change it.
   config.train.precision =
       matmul_precision(config.train.precision) == MatmulPrecision::bf16 ? Precision::bf16 : Precision::fp32;
-  require<ConfigError>(!config.data.path.empty(), "data.path is empty; name a file with --data PATH");
   return config;
 }
 
-// As 16 hexadecimal digits: JSON readers keep only 53 bits of a number.
-std::string hash_text(std::span<const std::uint8_t> bytes) {
-  std::ostringstream text;
-  text << std::hex << std::setfill('0') << std::setw(16) << xxhash64(std::as_bytes(bytes));
-  return text.str();
-}
-
-BatchOptions batch_options(const TrainConfig& config) {
+BatchOptions batch_options(const TrainConfig& config, const DataFacts& facts) {
   return {.batch_size = config.batch_size,
           .sequence_length = config.sequence_length,
           .seed = config.seed,
-          .contiguous = config.order == DataOrder::contiguous};
+          .contiguous = config.order == DataOrder::contiguous,
+          .record_length = facts.record_length()};
 }
 
 }  // namespace
 
 Trainer::Trainer(Setup setup)
-    : config_(checked(std::move(setup.config))),
+    : data_(setup.config.data, {.notes = setup.notes}),
+      config_(checked(setup.config, data_.facts())),
       run_(std::move(setup.run)),
       resume_(setup.resume),
       observer_(std::move(setup.observer)),
-      corpus_(config_.data.path),
-      split_(split_corpus(config_.data.split, corpus_.size(), config_.data.path)),
-      batches_(corpus_.part(split_.train), batch_options(config_.train)),
+      batches_(data_.part("train").tokens, batch_options(config_.train, data_.facts())),
       learner_(config_),
-      validity_(validity_label(config_)) {
-  require<ConfigError>(part_named(split_, config_.eval.split).size() > 0, "eval.split is ", config_.eval.split,
-                       ", but under data.split ", config_.data.split, " that part of ", config_.data.path, " (",
-                       corpus_.size(), " bytes) has 0 bytes; choose another eval.split or data.split");
-  require<ConfigError>(config_.model.vocab_size >= 256, "model.vocab_size is ", config_.model.vocab_size,
-                       ", but bytes need 256; set model.vocab_size=256");
+      validity_(validity_label(config_)),
+      unit_(score_unit(data_.facts().tokens)) {
+  require<ConfigError>(data_.has(config_.eval.split), "eval.split is ", config_.eval.split, ", but that part of ",
+                       config_.data.path, " is empty; choose another eval.split or data.split");
   state_.version = std::move(setup.version);
-  state_.data_bytes = split_.train.size();
-  state_.data_hash = hash_text(corpus_.part(split_.train));
+  state_.data_tokens = data_.part("train").tokens.size();
+  state_.data_hash = data_.checksum("train");
+  state_.tokenizer_hash = data_.facts().tokenizer_hash;
+  state_.data_label = data_.facts().label();
   open_run();
 }
 
 void Trainer::go_on_from(const CheckpointPlace& place) {
   const TrainerState saved = restore_checkpoint(place, config_, learner_);
-  require<ConfigError>(saved.data_bytes == state_.data_bytes && saved.data_hash == state_.data_hash, config_.data.path,
-                       ": its training part has ", state_.data_bytes, " bytes with hash ", state_.data_hash,
-                       ", but the run in ", run_.folder().string(), " was trained on ", saved.data_bytes,
-                       " bytes with hash ", saved.data_hash, "; give the same data");
-  const std::string version = state_.version;
-  state_ = saved;
-  state_.version = version;
+  require<ConfigError>(saved.tokenizer_hash == state_.tokenizer_hash, config_.data.path,
+                       ": its tokens are those of vocabulary ", state_.tokenizer_hash, ", but the run in ",
+                       run_.folder().string(), " learned those of ", saved.tokenizer_hash,
+                       "; give the same data, or the run's vocabulary with data.vocabulary");
+  require<ConfigError>(saved.data_tokens == state_.data_tokens && saved.data_hash == state_.data_hash,
+                       config_.data.path, ": its training part has ", state_.data_tokens, " tokens with hash ",
+                       state_.data_hash, ", but the run in ", run_.folder().string(), " was trained on ",
+                       saved.data_tokens, " tokens with hash ", saved.data_hash, "; give the same data");
+  TrainerState now = std::exchange(state_, saved);
+  state_.version = std::move(now.version);
+  state_.data_label = std::move(now.data_label);
   saved_step_ = place.step;
   const ExperimentConfig before = load_model_config(place.model());
   // Losses over other text or with other context cannot be compared.
@@ -94,11 +89,29 @@ void Trainer::open_run() {
     if (const auto newest = run_.newest_checkpoint()) go_on_from(*newest);
     run_.replace_config(config_);
   }
+  keep_tokenizer();
   metrics_ = std::make_unique<MetricsLog>(run_.metrics_file());
   metrics_->cut_back_to(state_.step);
   events_ = std::make_unique<EventFile>(run_.folder(), wall_seconds(), state_.step + 1);
   seconds_before_ = state_.seconds;
   tokens_before_ = state_.tokens;
+}
+
+// A run can be used without the data it was trained on: its own vocabulary stays with it.
+void Trainer::keep_tokenizer() const {
+  const std::filesystem::path from = data_.tokenizer_path();
+  if (from.empty()) return;
+  const std::filesystem::path to = run_.folder() / from.filename();
+  if (!std::filesystem::exists(to)) write_file_at_once(to, read_file(from));
+}
+
+std::string Trainer::labels() const {
+  return state_.data_label.empty() ? validity_ : validity_ + ", " + state_.data_label;
+}
+
+void Trainer::add_labels(nlohmann::ordered_json& line) const {
+  line["validity"] = validity_;
+  if (!state_.data_label.empty()) line["data_label"] = state_.data_label;
 }
 
 bool Trainer::due(std::int64_t every) const {
@@ -116,14 +129,13 @@ double Trainer::tokens_per_second() const {
 StepResult Trainer::take_step() {
   const TrainConfig& train = config_.train;
   std::vector<TrainingBatch> batches;
-  std::vector<std::uint8_t> bytes(static_cast<std::size_t>(train.batch_size * train.sequence_length));
   for (std::int64_t i = 0; i < train.accumulation; ++i) {
+    const std::int64_t index = state_.step * train.accumulation + i;
     TrainingBatch batch{.tokens = at::empty({train.batch_size, train.sequence_length}, at::kLong),
                         .sample_ids = at::empty({train.batch_size}, at::kLong),
-                        .index = state_.step * train.accumulation + i};
-    batches_.fill(batch.index, bytes,
+                        .index = index};
+    batches_.fill(index, {batch.tokens.data_ptr<std::int64_t>(), static_cast<std::size_t>(batch.tokens.numel())},
                   {batch.sample_ids.data_ptr<std::int64_t>(), static_cast<std::size_t>(train.batch_size)});
-    std::copy(bytes.begin(), bytes.end(), batch.tokens.data_ptr<std::int64_t>());
     batches.push_back(std::move(batch));
   }
   const double begin = seconds_of_this_part();
@@ -147,7 +159,7 @@ void Trainer::log_step(const StepResult& result) {
   state_.loss_steps = 0;
   nlohmann::ordered_json line{{"step", state_.step},
                               {"train_loss_nats", loss},
-                              {"train_bits_per_byte", bits(loss)},
+                              {"train_" + unit_.key, score(data_.facts().tokens, loss)},
                               {"learning_rate", result.learning_rate},
                               {"gradient_norm", result.gradient_norm},
                               {"auxiliary_loss", result.auxiliary_loss},
@@ -155,7 +167,7 @@ void Trainer::log_step(const StepResult& result) {
                               {"tokens_per_second", tokens_per_second()},
                               {"seconds", state_.seconds}};
   add_event("train/loss", loss);
-  add_event("train/bpb", bits(loss));
+  add_event("train/" + unit_.event, score(data_.facts().tokens, loss));
   add_event("train/lr", result.learning_rate);
   add_event("train/grad_norm", result.gradient_norm);
   add_event("train/tokens_per_sec", tokens_per_second());
@@ -163,25 +175,26 @@ void Trainer::log_step(const StepResult& result) {
     line["routing_" + name] = value;
     add_event("routing/" + name, value);
   }
-  line["validity"] = validity_;
+  add_labels(line);
   metrics_->append(line);
   events_->flush();
 }
 
 void Trainer::evaluate() {
-  const SplitBounds& bounds = part_named(split_, config_.eval.split);
-  const std::int64_t limit = config_.train.eval_tokens > 0 ? std::min(config_.train.eval_tokens, bounds.size()) : 0;
-  const Likelihood likelihood = byte_likelihood(learner_.model(), corpus_.part(bounds),
-                                                {.sequence_length = config_.train.sequence_length,
-                                                 .stride = config_.eval.stride,
-                                                 .batch_size = config_.eval.batch_size,
-                                                 .limit_bytes = limit,
-                                                 .precision = learner_.precision()});
+  const TokenKind kind = data_.facts().tokens;
+  const TokenView tokens = data_.part(config_.eval.split).tokens;
+  const Likelihood likelihood = token_likelihood(learner_.model(), tokens,
+                                                 {.sequence_length = config_.train.sequence_length,
+                                                  .stride = config_.eval.stride,
+                                                  .batch_size = config_.eval.batch_size,
+                                                  .limit_tokens = std::min(config_.train.eval_tokens, tokens.size()),
+                                                  .record_length = data_.facts().record_length(),
+                                                  .precision = learner_.precision()});
   require<NotFiniteError>(std::isfinite(likelihood.nats), "step ", state_.step, ": the loss on ", config_.eval.split,
                           " is ", likelihood.nats, "; go on from the checkpoint before with --resume auto and a lower ",
                           "train.learning_rate or train.clip");
   state_.last_eval_step = state_.step;
-  state_.last_eval_nats = likelihood.nats_per_byte();
+  state_.last_eval_nats = likelihood.nats_per_token();
   const bool best = state_.last_eval_nats < state_.best_eval_nats;
   if (best) {
     state_.best_eval_nats = state_.last_eval_nats;
@@ -190,28 +203,29 @@ void Trainer::evaluate() {
   state_.seconds = seconds_before_ + seconds_of_this_part();
   nlohmann::ordered_json line{{"step", state_.step},
                               {"eval_loss_nats", state_.last_eval_nats},
-                              {"eval_bits_per_byte", bits(state_.last_eval_nats)},
+                              {"eval_" + unit_.key, score(kind, state_.last_eval_nats)},
                               {"eval_split", config_.eval.split},
-                              {"eval_bytes", likelihood.bytes},
+                              {"eval_tokens", likelihood.tokens},
                               {"eval_stride", likelihood.stride},
                               {"best", best},
                               {"seconds", state_.seconds}};
   add_event("val/loss", state_.last_eval_nats);
-  add_event("val/bpb", bits(state_.last_eval_nats));
+  add_event("val/" + unit_.event, score(kind, state_.last_eval_nats));
   for (const auto& [name, value] : routing_summary(likelihood.routing)) {
     line["eval_routing_" + name] = value;
     add_event("val_routing/" + name, value);
   }
-  line["validity"] = validity_;
+  add_labels(line);
   metrics_->append(line);
   events_->flush();
   if (observer_.evaluation) {
     observer_.evaluation({.step = state_.step,
                           .split = config_.eval.split,
-                          .nats_per_byte = state_.last_eval_nats,
-                          .bytes = likelihood.bytes,
+                          .nats_per_token = state_.last_eval_nats,
+                          .tokens = likelihood.tokens,
+                          .kind = kind,
                           .best = best,
-                          .validity = validity_});
+                          .labels = labels()});
   }
 }
 
@@ -243,6 +257,7 @@ void Trainer::report_step(const StepResult& result) const {
   observer_.step({.step = state_.step,
                   .steps = train.steps,
                   .loss_nats = result.loss_nats,
+                  .kind = data_.facts().tokens,
                   .tokens_per_second = tokens_per_second(),
                   .seconds = state_.seconds,
                   .seconds_left = left});

@@ -4,15 +4,17 @@
 
 #include "routing/config/experiment.h"
 #include "routing/data/batches.h"
-#include "routing/data/byte_corpus.h"
-#include "routing/data/split.h"
-#include "routing/evaluation/byte_likelihood.h"
+#include "routing/data/dataset.h"
+#include "routing/evaluation/measures.h"
+#include "routing/evaluation/token_likelihood.h"
 #include "routing/training/checkpoint.h"
 #include "routing/training/event_file.h"
 #include "routing/training/learner.h"
 #include "routing/training/metrics_log.h"
 #include "routing/training/run_directory.h"
 #include "routing/training/run_lock.h"
+
+#include <nlohmann/json.hpp>
 
 #include <chrono>
 #include <cstdint>
@@ -25,7 +27,8 @@ namespace routing {
 struct StepReport {
   std::int64_t step = 0;
   std::int64_t steps = 0;
-  double loss_nats = 0.0;          // of this step
+  double loss_nats = 0.0;  // of this step
+  TokenKind kind = TokenKind::bytes;
   double tokens_per_second = 0.0;  // of the steps alone, without evaluation and saving
   double seconds = 0.0;            // of training so far, earlier parts of the run included
   double seconds_left = 0.0;       // by the rate of this part
@@ -34,10 +37,11 @@ struct StepReport {
 struct EvaluationReport {
   std::int64_t step = 0;
   std::string split = {};
-  double nats_per_byte = 0.0;
-  std::int64_t bytes = 0;
+  double nats_per_token = 0.0;
+  std::int64_t tokens = 0;
+  TokenKind kind = TokenKind::bytes;
   bool best = false;
-  std::string validity = {};
+  std::string labels = {};  // validity, and "partial data" where the data are not whole
 };
 
 // Called from the loop; all may be empty.
@@ -64,6 +68,7 @@ class Trainer {
     bool resume = false;  // go on from the newest whole checkpoint, or from the start if there is none
     std::string version = {};
     TrainingObserver observer = {};
+    std::function<void(const std::string&)> notes = {};  // what takes time before the first step
   };
   // Checks everything that can be checked before the first step: configuration, data, folder, checkpoint.
   explicit Trainer(Setup setup);
@@ -72,10 +77,16 @@ class Trainer {
 
   Learner& learner() { return learner_; }
   const TrainerState& state() const { return state_; }
-  const CorpusSplit& split() const { return split_; }
+  const Dataset& data() const { return data_; }
+  // With everything that the data and the processor decide.
+  const ExperimentConfig& config() const { return config_; }
+  // "causal", "selection reads the future", and behind a comma "partial data" where the data are not whole.
+  std::string labels() const;
 
  private:
   void open_run();
+  void keep_tokenizer() const;
+  void add_labels(nlohmann::ordered_json& line) const;
   void go_on_from(const CheckpointPlace& place);
   StepResult take_step();
   void add_event(const std::string& tag, double value);
@@ -88,16 +99,16 @@ class Trainer {
   double seconds_of_this_part() const;
   double tokens_per_second() const;
 
+  Dataset data_;
   ExperimentConfig config_;
   RunDirectory run_;
   bool resume_;
   TrainingObserver observer_;
-  ByteCorpus corpus_;
-  CorpusSplit split_;
-  ByteBatches batches_;
+  TokenBatches batches_;
   Learner learner_;
   TrainerState state_;
   std::string validity_;
+  const ScoreUnit& unit_;
   std::unique_ptr<MetricsLog> metrics_;
   std::unique_ptr<EventFile> events_;
   std::unique_ptr<RunLock> lock_;

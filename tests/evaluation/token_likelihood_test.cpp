@@ -1,5 +1,5 @@
 // The likelihood of a text: every byte once, whatever the windows, batches and threads.
-#include "routing/evaluation/byte_likelihood.h"
+#include "routing/evaluation/token_likelihood.h"
 
 #include "routing/core/error.h"
 #include "routing/core/parallel.h"
@@ -32,9 +32,9 @@ TEST(ByteLikelihood, OfAModelThatPredictsUniformlyIsEightBits) {
   Transformer model = small_model();
   const at::NoGradGuard no_gradient;
   for (auto& parameter : model->parameters()) parameter.zero_();
-  const Likelihood likelihood = byte_likelihood(*model, text(100), {.sequence_length = 32});
+  const Likelihood likelihood = token_likelihood(*model, text(100), {.sequence_length = 32});
   EXPECT_NEAR(likelihood.bits_per_byte(), 8.0, 1e-6);
-  EXPECT_EQ(likelihood.bytes, 100);
+  EXPECT_EQ(likelihood.tokens, 100);
   EXPECT_EQ(likelihood.windows, 4);
 }
 
@@ -44,8 +44,8 @@ TEST(ByteLikelihood, EqualsThePlainSumOverWindows) {
   const auto bytes = text(83);
   for (const std::int64_t stride : {0, 1, 5, 31, 32}) {
     const Likelihood likelihood =
-        byte_likelihood(*model, bytes, {.sequence_length = 32, .stride = stride, .batch_size = 3});
-    EXPECT_EQ(likelihood.bytes, 83);
+        token_likelihood(*model, bytes, {.sequence_length = 32, .stride = stride, .batch_size = 3});
+    EXPECT_EQ(likelihood.tokens, 83);
     const std::int64_t step = stride == 0 ? 32 : stride;
     model->eval();
     const at::NoGradGuard no_gradient;
@@ -67,12 +67,12 @@ TEST(ByteLikelihood, BitsDoNotDependOnBatchOrThreads) {
     // Random patterns draw for the whole batch's places alike; the other ones look at the sequence alone.
     Transformer model(item.config, at::TensorOptions().dtype(at::kFloat));
     const auto bytes = text(150);
-    const double one = byte_likelihood(*model, bytes, {.sequence_length = 32, .batch_size = 1}).nats;
+    const double one = token_likelihood(*model, bytes, {.sequence_length = 32, .batch_size = 1}).nats;
     const int before = num_threads();
     for (const int threads : {1, 2, 5}) {
       set_num_threads(threads);
       for (const std::int64_t batch : {1, 2, 4}) {
-        EXPECT_EQ(one, byte_likelihood(*model, bytes, {.sequence_length = 32, .batch_size = batch}).nats)
+        EXPECT_EQ(one, token_likelihood(*model, bytes, {.sequence_length = 32, .batch_size = batch}).nats)
             << item.name << " threads " << threads << " batch " << batch;
       }
     }
@@ -83,7 +83,7 @@ TEST(ByteLikelihood, BitsDoNotDependOnBatchOrThreads) {
 TEST(ByteLikelihood, LeavesTheModelAsItWasAndReportsTheRouting) {
   Transformer model = small_model();
   const auto before = model->block(0)->attention()->centroids(1)->centroids().clone();
-  const Likelihood likelihood = byte_likelihood(*model, text(64), {.sequence_length = 32});
+  const Likelihood likelihood = token_likelihood(*model, text(64), {.sequence_length = 32});
   EXPECT_TRUE(model->is_training());
   EXPECT_TRUE(at::equal(before, model->block(0)->attention()->centroids(1)->centroids()));
   ASSERT_EQ(likelihood.routing.size(), 2U);
@@ -94,7 +94,7 @@ TEST(ByteLikelihood, LeavesTheModelAsItWasAndReportsTheRouting) {
     for (const double value : layer.statistics.occupancy_entropy) EXPECT_LE(entropy, value);
   }
   EXPECT_EQ(smallest_occupancy_entropy({}), 1.0);
-  EXPECT_TRUE(byte_likelihood(*small_model("local"), text(64), {.sequence_length = 32}).routing.empty());
+  EXPECT_TRUE(token_likelihood(*small_model("local"), text(64), {.sequence_length = 32}).routing.empty());
 }
 
 TEST(ByteLikelihood, ProgressCountsWindowsUpToTheLast) {
@@ -105,12 +105,12 @@ TEST(ByteLikelihood, ProgressCountsWindowsUpToTheLast) {
     EXPECT_EQ(all, 4);
     seen.push_back(done);
   };
-  EXPECT_EQ(byte_likelihood(*model, text(150), options).bytes, 100);
+  EXPECT_EQ(token_likelihood(*model, text(150), options).tokens, 100);
   EXPECT_EQ(seen, (std::vector<std::int64_t>{2, 3, 4}));
 }
 
 TEST(ByteLikelihood, AnEmptyTextIsRefused) {
-  EXPECT_THROW(byte_likelihood(*small_model(), {}, {}), InputError);
+  EXPECT_THROW(token_likelihood(*small_model(), {}, {}), InputError);
 }
 
 }  // namespace

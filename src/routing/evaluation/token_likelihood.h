@@ -1,6 +1,7 @@
-// How likely does a model find a text? Every byte is predicted exactly once; nothing is dropped at the end.
+// How likely does a model find a text or images? Every token is predicted exactly once; nothing is dropped at the end.
 #pragma once
 
+#include "routing/data/token_view.h"
 #include "routing/model/transformer.h"
 
 #include <cstdint>
@@ -12,30 +13,29 @@ namespace routing {
 
 struct LikelihoodOptions {
   std::int64_t sequence_length = 2048;
-  // New bytes a window: sequence_length - stride bytes before them are context only. 0 means disjoint windows, each
+  // New tokens a window: sequence_length - stride tokens before them are context only. 0 means disjoint windows, each
   // starting without context.
   std::int64_t stride = 0;
   std::int64_t batch_size = 4;
-  std::int64_t limit_bytes = 0;  // only the first so many; 0 means all
+  std::int64_t limit_tokens = 0;   // only the first so many; 0 means all
+  std::int64_t record_length = 0;  // of images: each is one window of its first sequence_length tokens; 0 for text
   MatmulPrecision precision = MatmulPrecision::fp32;
   std::function<void(std::int64_t windows_done, std::int64_t windows)> progress = {};
 };
 
 struct Likelihood {
-  double nats = 0.0;  // summed over all scored bytes
-  std::int64_t bytes = 0;
+  double nats = 0.0;  // summed over all scored tokens
+  std::int64_t tokens = 0;
   std::int64_t windows = 0;
   std::int64_t sequence_length = 0;
-  std::int64_t stride = 0;                    // new bytes a window; sequence_length for disjoint windows
+  std::int64_t stride = 0;                    // new tokens a window; sequence_length for disjoint windows
   std::vector<LayerStatistics> routing = {};  // over the windows; empty without routed heads
 
-  double nats_per_byte() const { return nats / static_cast<double>(bytes); }
-  double bits_per_byte() const;
+  double nats_per_token() const { return nats / static_cast<double>(tokens); }
 };
 
 // Puts the model into evaluation mode for the time of the call. Bits do not depend on threads or batch_size.
-Likelihood byte_likelihood(TransformerImpl& model, std::span<const std::uint8_t> bytes,
-                           const LikelihoodOptions& options);
+Likelihood token_likelihood(TransformerImpl& model, TokenView tokens, const LikelihoodOptions& options);
 
 // The smallest relative occupancy entropy over layers and heads; 1 is perfectly even. Of nothing it is 1.
 double smallest_occupancy_entropy(const std::vector<LayerStatistics>& routing);

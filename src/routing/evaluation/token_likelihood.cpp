@@ -1,4 +1,4 @@
-#include "routing/evaluation/byte_likelihood.h"
+#include "routing/evaluation/token_likelihood.h"
 
 #include "routing/core/error.h"
 #include "routing/data/windows.h"
@@ -10,13 +10,13 @@ namespace routing {
 namespace {
 
 // The windows first … first + count - 1, all of one length, as tokens [count, length].
-at::Tensor window_tokens(std::span<const std::uint8_t> bytes, std::span<const EvalWindow> windows) {
+at::Tensor window_tokens(TokenView text, std::span<const EvalWindow> windows) {
   const std::int64_t length = windows.front().length;
   at::Tensor tokens = at::empty({static_cast<std::int64_t>(windows.size()), length}, at::kLong);
-  auto* out = tokens.data_ptr<std::int64_t>();
+  std::int64_t* out = tokens.data_ptr<std::int64_t>();
   for (const EvalWindow& window : windows) {
-    const auto text = bytes.subspan(static_cast<std::size_t>(window.begin), static_cast<std::size_t>(length));
-    out = std::copy(text.begin(), text.end(), out);
+    text.copy(window.begin, std::span(out, static_cast<std::size_t>(length)));
+    out += length;
   }
   return tokens;
 }
@@ -36,17 +36,14 @@ class EvaluationMode {
 
 }  // namespace
 
-double Likelihood::bits_per_byte() const {
-  return routing::bits_per_byte(nats, bytes);
-}
-
-Likelihood byte_likelihood(TransformerImpl& model, std::span<const std::uint8_t> bytes,
-                           const LikelihoodOptions& options) {
-  require<InputError>(!bytes.empty(), "evaluation: the text is empty, but at least 1 byte is needed");
+Likelihood token_likelihood(TransformerImpl& model, TokenView tokens, const LikelihoodOptions& options) {
+  require<InputError>(!tokens.empty(), "evaluation: there are no tokens, but at least 1 is needed");
   require<InputError>(options.batch_size >= 1, "evaluation: batch_size is ", options.batch_size,
                       ", but must be at least 1");
-  const std::vector<EvalWindow> windows = evaluation_windows(
-      static_cast<std::int64_t>(bytes.size()), options.sequence_length, options.stride, options.limit_bytes);
+  const std::vector<EvalWindow> windows =
+      options.record_length > 0
+          ? record_windows(tokens.size(), options.record_length, options.sequence_length, options.limit_tokens)
+          : evaluation_windows(tokens.size(), options.sequence_length, options.stride, options.limit_tokens);
   const EvaluationMode mode(model);
   const at::NoGradGuard no_gradient;
   model.take_evaluation_statistics();
@@ -61,7 +58,7 @@ Likelihood byte_likelihood(TransformerImpl& model, std::span<const std::uint8_t>
       ++count;
     }
     const auto batch = std::span(windows).subspan(first, count);
-    const at::Tensor nats = model.loss(window_tokens(bytes, batch), {.precision = options.precision}).nats;
+    const at::Tensor nats = model.loss(window_tokens(tokens, batch), {.precision = options.precision}).nats;
     const auto* values = nats.data_ptr<float>();
     for (const EvalWindow& window : batch) {
       for (std::int64_t i = window.scored_from; i < window.length; ++i) sum.add(static_cast<double>(values[i]));
@@ -71,7 +68,7 @@ Likelihood byte_likelihood(TransformerImpl& model, std::span<const std::uint8_t>
     if (options.progress) options.progress(static_cast<std::int64_t>(first), result.windows);
   }
   result.nats = sum.total();
-  result.bytes = sum.tokens();
+  result.tokens = sum.tokens();
   result.routing = model.take_evaluation_statistics();
   return result;
 }

@@ -1,0 +1,135 @@
+#include "routing/data/dataset.h"
+
+#include "routing/config/split_text.h"
+#include "routing/config/words.h"
+#include "routing/core/error.h"
+#include "routing/core/hash.h"
+#include "routing/data/formats.h"
+#include "routing/data/split.h"
+#include "routing/data/tokenizers.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace routing {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::int64_t kWholeEnwik8 = 100'000'000;
+constexpr std::int64_t kByteVocabulary = 256;
+
+std::string missing_bytes(DataFormat format, std::int64_t bytes) {
+  if (format != DataFormat::enwik8 || bytes == kWholeEnwik8) return "";
+  return std::to_string(bytes) + " of " + std::to_string(kWholeEnwik8) + " bytes";
+}
+
+}  // namespace
+
+Dataset::Dataset(const DataConfig& config, const PrepareOptions& options) : path_(config.path) {
+  require<ConfigError>(!config.path.empty(), "data.path is empty; name a file or folder with --data PATH");
+  if (is_prepared(path_)) {
+    open_folder(path_);
+  } else {
+    const DataFormat format = config.format == DataFormat::automatic ? detect_format(path_) : config.format;
+    const TokenKind kind = token_kind(format, config.tokens);
+    const bool one_file = format == DataFormat::bytes || format == DataFormat::enwik8;
+    if (one_file && kind == TokenKind::bytes) {
+      open_bytes(config, format);
+    } else {
+      const fs::path folder = cache_folder(config, options.train_needed);
+      if (!is_prepared(folder)) {
+        if (options.notes) options.notes("tokenising " + path_.string() + " into " + folder.string() + ", once");
+        prepare_data(config, folder, options);
+      }
+      open_folder(folder);
+    }
+  }
+  require<ConfigError>(!config.require_whole || facts_.missing.empty(), path_.string(),
+                       ": is not whole: ", facts_.missing,
+                       "; fetch the rest, or leave out --require-whole to have figures labelled");
+}
+
+void Dataset::open_bytes(const DataConfig& config, DataFormat format) {
+  corpus_ = std::make_unique<ByteCorpus>(config.path);
+  facts_ = {.format = std::string(to_string(format)), .missing = missing_bytes(format, corpus_->size())};
+  const CorpusSplit split = split_corpus(config.split, corpus_->size(), config.path);
+  for (const std::string& name : split_names()) {
+    const SplitBounds& bounds = part_named(split, name);
+    parts_.emplace_back(name, DatasetPart{.tokens = corpus_->part(bounds), .documents = 1, .bytes = bounds.size()});
+  }
+}
+
+void Dataset::open_folder(const fs::path& folder) {
+  folder_ = folder;
+  facts_ = read_data_facts(folder);
+  for (const std::string& name : split_names()) {
+    const Shard& shard = shards_.emplace(name, folder / (name + ".shard")).first->second;
+    require<FileError>(shard.facts().tokenizer_hash == facts_.tokenizer_hash, (folder / (name + ".shard")).string(),
+                       ": was made with tokeniser ", shard.facts().tokenizer_hash, ", but ", kFactsFile, " says ",
+                       facts_.tokenizer_hash, "; prepare the data again with  routing data prepare");
+    parts_.emplace_back(name, DatasetPart{.tokens = shard.tokens(),
+                                          .documents = shard.facts().documents,
+                                          .words = shard.facts().words,
+                                          .bytes = shard.facts().bytes});
+  }
+}
+
+const DatasetPart& Dataset::part(const std::string& name) const {
+  require_word(name, "part of the data", split_names());
+  const auto found = std::ranges::find(parts_, name, [](const auto& entry) { return entry.first; });
+  require<ConfigError>(!found->second.tokens.empty(), path_.string(), ": its part ", name,
+                       " is empty; choose another part, or give it some in data.split");
+  return found->second;
+}
+
+bool Dataset::has(const std::string& name) const {
+  return std::ranges::any_of(parts_,
+                             [&](const auto& entry) { return entry.first == name && !entry.second.tokens.empty(); });
+}
+
+std::string Dataset::checksum(const std::string& name) const {
+  if (const auto shard = shards_.find(name); shard != shards_.end()) return shard->second.checksum();
+  return hexadecimal(xxhash64(part(name).tokens.bytes()));
+}
+
+const Tokenizer* Dataset::tokenizer() const {
+  if (facts_.is_image()) return nullptr;
+  if (!tokenizer_) {
+    tokenizer_ = load_tokenizer(to_string(facts_.tokens), tokenizer_path());
+    require<FileError>(corpus_ || tokenizer_->hash() == facts_.tokenizer_hash, tokenizer_path().string(), ": has hash ",
+                       tokenizer_->hash(), ", but the data were made with ", facts_.tokenizer_hash,
+                       "; prepare the data again with  routing data prepare");
+  }
+  return tokenizer_.get();
+}
+
+fs::path Dataset::tokenizer_path() const {
+  return folder_.empty() ? fs::path() : tokenizer_file(folder_, facts_.tokens);
+}
+
+void Dataset::verify() const {
+  for (const auto& [name, shard] : shards_) shard.verify();
+}
+
+ExperimentConfig fitted_to(ExperimentConfig config, const DataFacts& facts) {
+  ModelConfig& model = config.model;
+  if (model.vocab_size == 0) model.vocab_size = facts.vocabulary_size;
+  require<ConfigError>(model.vocab_size >= facts.vocabulary_size, "model.vocab_size is ", model.vocab_size,
+                       ", but the data have ", facts.vocabulary_size,
+                       " different tokens; set model.vocab_size=", facts.vocabulary_size,
+                       ", or 0 for that of the data");
+  const ImageShape shape{model.image_height, model.image_width};
+  const auto words = [](const ImageShape& image) {
+    return image.height == 0 ? std::string("text")
+                             : "images of " + std::to_string(image.height) + " x " + std::to_string(image.width);
+  };
+  require<ConfigError>(shape == facts.image, "the model is for ", words(shape), ", but the data are ",
+                       words(facts.image), "; set model.image_height=", facts.image.height,
+                       " and model.image_width=", facts.image.width, ", or choose other data");
+  require<ConfigError>(!facts.is_image() || model.vocab_size == kByteVocabulary, "model.vocab_size is ",
+                       model.vocab_size, ", but images have 256 values; set model.vocab_size=256");
+  return config;
+}
+
+}  // namespace routing

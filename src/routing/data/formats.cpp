@@ -1,0 +1,134 @@
+#include "routing/data/formats.h"
+
+#include "routing/core/error.h"
+#include "routing/core/files.h"
+#include "routing/data/cifar10.h"
+#include "routing/data/image_folder.h"
+#include "routing/data/imagenet64.h"
+#include "routing/data/pg19.h"
+#include "routing/data/shrunk_images.h"
+#include "routing/data/text_files.h"
+#include "routing/data/wikitext.h"
+
+#include <algorithm>
+#include <fstream>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace routing {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kWikipediaDump = "<mediawiki";
+
+bool is_image(DataFormat format) {
+  return format == DataFormat::cifar10 || format == DataFormat::imagenet64 || format == DataFormat::images;
+}
+
+bool has_file(const fs::path& folder, const auto& matches) {
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+    if (matches(entry.path().filename().string())) return true;
+  }
+  return false;
+}
+
+auto ending_in(std::string_view end) {
+  return [end](const std::string& name) { return name.ends_with(end); };
+}
+
+DataFormat format_of_file(const fs::path& path) {
+  const std::string name = path.filename().string();
+  if (name.ends_with(".npz")) return DataFormat::imagenet64;
+  if (name.ends_with("_batch.bin") || (name.starts_with("data_batch_") && name.ends_with(".bin"))) {
+    return DataFormat::cifar10;
+  }
+  std::ifstream file(path, std::ios::binary);
+  std::string start(kWikipediaDump.size(), '\0');
+  file.read(start.data(), static_cast<std::streamsize>(start.size()));
+  return start == kWikipediaDump ? DataFormat::enwik8 : DataFormat::bytes;
+}
+
+DataFormat format_of_folder(const fs::path& path) {
+  if (has_file(path, [](const std::string& name) { return name.starts_with("wiki.") && name.ends_with(".tokens"); })) {
+    return DataFormat::wikitext;
+  }
+  if (has_file(path, [](const std::string& name) {
+        return name == "test_batch.bin" || name == "data_batch_1.bin" || name == "cifar-10-batches-bin";
+      })) {
+    return DataFormat::cifar10;
+  }
+  if (has_file(path, [](const std::string& name) {
+        return name == "train_64x64" || name == "valid_64x64" || name.ends_with("_data.npz") ||
+               (name.starts_with("train_data_batch_") && name.ends_with(".npz"));
+      })) {
+    return DataFormat::imagenet64;
+  }
+  if (has_file(path, ending_in(".png"))) return DataFormat::images;
+  if (has_file(path, ending_in(".txt"))) return DataFormat::text;
+  for (const char* part : {"train", "validation", "test", "valid", "val"}) {
+    if (has_file(path / part, ending_in(".txt"))) return DataFormat::pg19;
+    if (has_file(path / part, ending_in(".png"))) return DataFormat::images;
+  }
+  throw ConfigError(path.string() +
+                    ": holds no known data set: no wiki.*.tokens, data_batch_*.bin, train_64x64/, *.npz, *.png, *.txt, "
+                    "nor train/ with .txt or .png files; name a file, or say what it is with data.format");
+}
+
+}  // namespace
+
+DataFormat detect_format(const fs::path& path) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  require<FileError>(fs::exists(status), path.string(), ": is not there; check the name");
+  return fs::is_directory(status) ? format_of_folder(path) : format_of_file(path);
+}
+
+TokenKind token_kind(DataFormat format, TokenKind asked) {
+  const TokenKind usual = is_image(format)                                           ? TokenKind::subpixels
+                          : format == DataFormat::wikitext                           ? TokenKind::words
+                          : format == DataFormat::pg19 || format == DataFormat::text ? TokenKind::subwords
+                                                                                     : TokenKind::bytes;
+  if (asked == TokenKind::automatic) return usual;
+  require<ConfigError>(format != DataFormat::enwik8 || asked == TokenKind::bytes, "data.tokens is ", to_string(asked),
+                       ", but enwik8 is a set of bytes; set data.format=text to read the file as text");
+  require<ConfigError>(is_image(format) == (asked == TokenKind::subpixels), "data.tokens is ", to_string(asked),
+                       ", but the data are ", to_string(format), ", which has ",
+                       is_image(format) ? "subpixels" : "bytes, words or subwords",
+                       "; set data.tokens=", to_string(usual));
+  return asked;
+}
+
+AnySource open_source(const fs::path& path, const SourceOptions& options) {
+  const TextCheck check = options.tokens == TokenKind::bytes ? TextCheck::none : TextCheck::utf8;
+  std::unique_ptr<ImageSource> images;
+  switch (options.format) {
+    case DataFormat::wikitext:
+      return open_wikitext(path, check);
+    case DataFormat::pg19:
+      return open_pg19(path, check);
+    case DataFormat::cifar10:
+      images = open_cifar10(path);
+      break;
+    case DataFormat::imagenet64:
+      images = open_imagenet64(path);
+      break;
+    case DataFormat::images:
+      images = open_image_folder(path);
+      break;
+    case DataFormat::automatic:
+    case DataFormat::bytes:
+    case DataFormat::enwik8:
+    case DataFormat::text:
+      return open_text(path, check);
+  }
+  return shrink_images(std::move(images), options.image_size);
+}
+
+const SourceFacts& facts_of(const AnySource& source) {
+  return std::visit([](const auto& opened) -> const SourceFacts& { return opened->facts(); }, source);
+}
+
+}  // namespace routing

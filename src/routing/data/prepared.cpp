@@ -1,0 +1,260 @@
+#include "routing/data/prepared.h"
+
+#include "routing/core/error.h"
+#include "routing/core/files.h"
+#include "routing/core/hash.h"
+#include "routing/data/cuts.h"
+#include "routing/data/formats.h"
+#include "routing/data/shard.h"
+#include "routing/data/subwords.h"
+#include "routing/data/tokenizers.h"
+#include "routing/data/word_vocabulary.h"
+
+#include <nlohmann/json.hpp>
+
+#include <cstdlib>
+#include <memory>
+#include <unistd.h>
+#include <utility>
+#include <vector>
+
+namespace routing {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+constexpr int kVersion = 1;
+
+bool is_white(char letter) {
+  return letter == ' ' || (letter >= '\t' && letter <= '\r');
+}
+
+std::string path_of(const std::string& name) {
+  return name + ".shard";
+}
+
+// The words or subwords of what train holds, or those of the file that is given.
+std::unique_ptr<Tokenizer> tokenizer_for(const DataConfig& config, TokenKind kind, const TextSource& source,
+                                         const Cut& train) {
+  const std::string name(to_string(kind));
+  if (kind == TokenKind::bytes || !config.vocabulary.empty()) return load_tokenizer(name, config.vocabulary);
+  require<ConfigError>(train.end > train.begin, config.path,
+                       ": has no train part to make a vocabulary from; name one with data.vocabulary");
+  if (kind == TokenKind::words) {
+    WordCounter counter;
+    read_cut(source, train, [&](std::string_view text, bool) { counter.add(text); });
+    return counter.vocabulary();
+  }
+  SubwordTrainer trainer({.vocabulary_size = config.vocabulary_size});
+  read_cut(source, train, [&](std::string_view text, bool) { trainer.add(text); });
+  return trainer.train();
+}
+
+ShardFacts write_text(const TextSource& source, const Cut& cut, const Tokenizer& tokenizer, const fs::path& path) {
+  ShardWriter writer(path, tokenizer.vocabulary_size(), tokenizer.hash());
+  ShardFacts counts;
+  std::vector<std::int32_t> ids;
+  read_cut(source, cut, [&](std::string_view text, bool ends_document) {
+    ids.clear();
+    tokenizer.encode(text, ids);
+    // Words have an end of their own for every line already.
+    if (ends_document && tokenizer.kind() == "subwords") ids.push_back(static_cast<std::int32_t>(tokenizer.end_id()));
+    writer.write(std::span<const std::int32_t>(ids));
+    counts.documents += ends_document ? 1 : 0;
+    counts.words += count_words(text);
+    counts.bytes += static_cast<std::int64_t>(text.size());
+  });
+  return writer.finish(counts);
+}
+
+ShardFacts write_images(const ImageSource& source, const Cut& cut, const DataFacts& facts, const fs::path& path) {
+  ShardWriter writer(path, facts.vocabulary_size, facts.tokenizer_hash);
+  ShardFacts counts{.record_length = source.shape().values()};
+  read_cut(source, cut, [&](std::span<const std::uint8_t> values) {
+    writer.write(values);
+    ++counts.documents;
+  });
+  return writer.finish(counts);
+}
+
+std::string joined_notes(const std::string& missing, const std::string& cut) {
+  return missing.empty() || cut.empty() ? missing : missing + "; " + cut;
+}
+
+void write_facts(const DataFacts& facts, const std::string& source, const fs::path& folder) {
+  const Json json{{"routing_data", kVersion},
+                  {"source", source},
+                  {"format", facts.format},
+                  {"tokens", to_string(facts.tokens)},
+                  {"vocabulary_size", facts.vocabulary_size},
+                  {"tokenizer_hash", facts.tokenizer_hash},
+                  {"image_height", facts.image.height},
+                  {"image_width", facts.image.width},
+                  {"missing", facts.missing},
+                  {"cut", facts.cut}};
+  write_file_at_once(folder / kFactsFile, json.dump(2) + "\n");
+}
+
+// Removes an unfinished folder on every way out.
+class UnfinishedFolder {
+ public:
+  explicit UnfinishedFolder(const fs::path& final_place)
+      : folder_(final_place.string() + ".part-" + std::to_string(::getpid())) {
+    std::error_code error;
+    fs::remove_all(folder_, error);
+    fs::create_directories(folder_, error);
+    require<FileError>(!error, folder_.string(), ": cannot be made: ", error.message(),
+                       "; choose a folder that you may write to, with --out or data.cache");
+  }
+  ~UnfinishedFolder() {
+    std::error_code ignored;
+    fs::remove_all(folder_, ignored);
+  }
+  UnfinishedFolder(const UnfinishedFolder&) = delete;
+  UnfinishedFolder& operator=(const UnfinishedFolder&) = delete;
+
+  const fs::path& path() const { return folder_; }
+  // Two processes may prepare the same data at the same time: the later one finds the place taken by equal files.
+  void move_to(const fs::path& place) const {
+    std::error_code error;
+    fs::rename(folder_, place, error);
+    require<FileError>(!error || is_prepared(place), place.string(), ": cannot be written: ", error.message(),
+                       "; choose a folder that does not exist yet");
+    sync_folder(place.parent_path().empty() ? "." : place.parent_path());
+  }
+
+ private:
+  fs::path folder_;
+};
+
+void fill(const DataConfig& config, const AnySource& source, const fs::path& folder, const PrepareOptions& options) {
+  const auto say = [&](const std::string& line) {
+    if (options.notes) options.notes(line);
+  };
+  const SourceFacts& source_facts = facts_of(source);
+  const DataFormat format = parse_data_format(source_facts.format);
+  DataFacts facts{.format = source_facts.format, .tokens = token_kind(format, config.tokens)};
+  const auto size_of = [&](const std::string& part) {
+    if (const auto* const images = std::get_if<std::unique_ptr<ImageSource>>(&source)) return (*images)->images(part);
+    return text_bytes(*std::get<std::unique_ptr<TextSource>>(source), part);
+  };
+  const CutPlan plan = plan_cuts(source_facts, size_of, {.split = config.split, .train_needed = options.train_needed});
+  facts.cut = plan.note;
+  facts.missing = joined_notes(source_facts.missing, plan.note);
+  const auto report = [&](const Cut& cut, const ShardFacts& counts) {
+    say(cut.name + ": " + std::to_string(counts.tokens) + " tokens");
+  };
+  if (const auto* const images = std::get_if<std::unique_ptr<ImageSource>>(&source)) {
+    facts.image = (*images)->shape();
+    for (const Cut& cut : plan.cuts) report(cut, write_images(**images, cut, facts, folder / path_of(cut.name)));
+  } else {
+    const TextSource& text = *std::get<std::unique_ptr<TextSource>>(source);
+    if (facts.tokens != TokenKind::bytes && config.vocabulary.empty()) say("making a vocabulary from train");
+    const auto tokenizer = tokenizer_for(config, facts.tokens, text, plan.cuts.front());
+    facts.vocabulary_size = tokenizer->vocabulary_size();
+    facts.tokenizer_hash = tokenizer->hash();
+    if (const fs::path file = tokenizer_file(folder, facts.tokens); !file.empty()) tokenizer->save(file);
+    for (const Cut& cut : plan.cuts) report(cut, write_text(text, cut, *tokenizer, folder / path_of(cut.name)));
+  }
+  write_facts(facts, fs::absolute(config.path).string(), folder);
+}
+
+AnySource source_of(const DataConfig& config) {
+  const DataFormat format = config.format == DataFormat::automatic ? detect_format(config.path) : config.format;
+  const TokenKind kind = token_kind(format, config.tokens);
+  return open_source(config.path, {.format = format, .tokens = kind, .image_size = config.image_size});
+}
+
+fs::path cache_root(const DataConfig& config) {
+  if (!config.cache.empty()) return config.cache;
+  const auto variable = [](const char* name) {
+    const char* const value = std::getenv(name);
+    return std::string(value == nullptr ? "" : value);
+  };
+  if (const std::string cache = variable("XDG_CACHE_HOME"); !cache.empty()) return fs::path(cache) / "routing";
+  if (const std::string home = variable("HOME"); !home.empty()) return fs::path(home) / ".cache" / "routing";
+  return fs::temp_directory_path() / "routing-cache";
+}
+
+}  // namespace
+
+std::int64_t count_words(std::string_view text) {
+  std::int64_t words = 0;
+  bool inside = false;
+  for (const char letter : text) {
+    const bool white = is_white(letter);
+    if (!white && !inside) ++words;
+    inside = !white;
+  }
+  return words;
+}
+
+fs::path tokenizer_file(const fs::path& folder, TokenKind tokens) {
+  if (tokens == TokenKind::words) return folder / "vocabulary.txt";
+  return tokens == TokenKind::subwords ? folder / "subwords.model" : fs::path();
+}
+
+bool is_prepared(const fs::path& folder) {
+  std::error_code ignored;
+  return fs::is_regular_file(folder / kFactsFile, ignored);
+}
+
+DataFacts read_data_facts(const fs::path& folder) {
+  const fs::path path = folder / kFactsFile;
+  const Json json = Json::parse(read_file(path), nullptr, false);
+  require<FileError>(json.is_object() && json.contains("routing_data"), path.string(),
+                     ": does not describe prepared data; prepare them again with  routing data prepare");
+  require<FileError>(json["routing_data"] == kVersion, path.string(), ": is of version ", json["routing_data"].dump(),
+                     ", but this program reads ", kVersion, "; prepare the data again with  routing data prepare");
+  try {
+    return {.format = json.at("format").get<std::string>(),
+            .tokens = parse_token_kind(json.at("tokens").get<std::string>()),
+            .vocabulary_size = json.at("vocabulary_size").get<std::int64_t>(),
+            .tokenizer_hash = json.at("tokenizer_hash").get<std::string>(),
+            .image = {json.at("image_height").get<std::int64_t>(), json.at("image_width").get<std::int64_t>()},
+            .missing = json.at("missing").get<std::string>(),
+            .cut = json.at("cut").get<std::string>()};
+  } catch (const Json::exception& error) {
+    throw FileError(path.string() + ": " + error.what() + "; prepare the data again with  routing data prepare");
+  }
+}
+
+void prepare_data(const DataConfig& config, const fs::path& folder, const PrepareOptions& options) {
+  std::error_code error;
+  require<FileError>(!fs::exists(folder, error) || fs::is_empty(folder, error), folder.string(),
+                     ": is there already and not empty; choose another folder or remove it");
+  const AnySource source = source_of(config);
+  const UnfinishedFolder unfinished(folder);
+  fill(config, source, unfinished.path(), options);
+  unfinished.move_to(folder);
+}
+
+fs::path cache_folder(const DataConfig& config, bool train_needed) {
+  const AnySource source = source_of(config);
+  const SourceFacts& facts = facts_of(source);
+  XxHash64 hash;
+  const auto add = [&](const std::string& text) {
+    hash.update(std::as_bytes(std::span(text)));
+    hash.update(std::as_bytes(std::span("\0", 1)));
+  };
+  const TokenKind kind = token_kind(parse_data_format(facts.format), config.tokens);
+  add(std::to_string(kVersion) + facts.format + std::string(to_string(kind)));
+  add(std::to_string(config.image_size) + config.split + facts.missing);
+  if (!train_needed && facts.part("train") == nullptr) add("no train needed");
+  const bool made = kind == TokenKind::subwords && config.vocabulary.empty();
+  add(made ? std::to_string(config.vocabulary_size) : "");
+  add(config.vocabulary.empty() ? "" : hexadecimal(xxhash64(std::as_bytes(std::span(read_file(config.vocabulary))))));
+  for (const SourcePart& part : facts.parts) {
+    add(part.name);
+    for (const fs::path& file : part.files) {
+      std::error_code ignored;
+      const auto time = fs::last_write_time(file, ignored).time_since_epoch().count();
+      add(fs::absolute(file).string() + ":" + std::to_string(fs::file_size(file, ignored)) + ":" +
+          std::to_string(time));
+    }
+  }
+  return cache_root(config) / (facts.format + "-" + hexadecimal(hash.digest()));
+}
+
+}  // namespace routing
