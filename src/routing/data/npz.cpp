@@ -144,8 +144,8 @@ class NpzRows::Member {
     while (!target.empty()) {
       const zip_int64_t count = zip_fread(file_.get(), target.data(), target.size());
       if (count < 0) throw_damaged();
-      require<FileError>(count > 0, where_, ": ends after ", consumed_, " bytes, but ", declared_,
-                         " were declared; fetch it again");
+      require<FileError>(count > 0, where_, ": ends after ", consumed_, " bytes in the middle of the array (",
+                         declared_, " were declared); fetch it again");
       consumed_ += static_cast<std::uint64_t>(count);
       target = target.subspan(static_cast<std::size_t>(count));
     }
