@@ -2,6 +2,7 @@
 
 #include "routing/core/error.h"
 #include "routing/core/files.h"
+#include "routing/core/utf8.h"
 #include "routing/model/safetensors_header.h"
 
 #include <nlohmann/json.hpp>

@@ -53,7 +53,4 @@ SafetensorsHeader parse_safetensors_header(const std::filesystem::path& path, st
 // A name from a file in quotes, shortened and with '?' for what a terminal might obey.
 std::string quoted_name(std::string_view name);
 
-// Where the text stops being UTF-8; nothing if it is UTF-8 to its end.
-std::optional<std::size_t> first_invalid_utf8(std::string_view text);
-
 }  // namespace routing

@@ -1,5 +1,7 @@
 #include "routing/model/safetensors_json.h"
 
+#include "routing/core/utf8.h"
+
 #include <nlohmann/json.hpp>
 
 #include <limits>
