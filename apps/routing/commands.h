@@ -32,6 +32,7 @@ std::string exit_code_line();
 // `options` is filled before a command runs and outlives it.
 std::vector<Command> add_commands(CLI::App& program, const ProgramOptions& options);
 
+std::vector<Command> add_data(CLI::App& program, const ProgramOptions& options);
 Command add_analyze_patterns(CLI::App& analyze);
 std::vector<Command> add_bench(CLI::App& program, const ProgramOptions& options);
 Command add_bench_attention(CLI::App& bench_app, const ProgramOptions& program);

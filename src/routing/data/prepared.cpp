@@ -6,7 +6,7 @@
 #include "routing/data/cuts.h"
 #include "routing/data/formats.h"
 #include "routing/data/shard.h"
-#include "routing/data/subwords.h"
+#include "routing/data/subword_trainer.h"
 #include "routing/data/tokenizers.h"
 #include "routing/data/word_vocabulary.h"
 
