@@ -1,6 +1,7 @@
 // Files that are damaged or made with bad intent: each is refused with its own message.
 #include "routing/core/error.h"
 #include "routing/core/files.h"
+#include "routing/core/utf8.h"
 #include "routing/model/safetensors.h"
 #include "routing/model/safetensors_header.h"
 #include "support/temporary_folder.h"

@@ -4,6 +4,7 @@
 #include "routing/core/hash.h"
 #include "routing/core/nearest_name.h"
 #include "routing/data/byte_tokenizer.h"
+#include "routing/data/subwords.h"
 #include "routing/data/word_vocabulary.h"
 
 #include <iomanip>
@@ -14,6 +15,7 @@ namespace routing {
 std::unique_ptr<Tokenizer> load_tokenizer(std::string_view kind, const std::filesystem::path& path) {
   if (kind == "bytes") return std::make_unique<ByteTokenizer>();
   if (kind == "words") return WordVocabulary::load(path);
+  if (kind == "subwords") return Subwords::load(path);
   const std::string nearest = nearest_name(kind, {"bytes", "words", "subwords"});
   throw ConfigError("there are no tokens of the kind '" + std::string(kind) + "', only bytes, words and subwords" +
                     (nearest.empty() ? "" : "; did you mean " + nearest + "?"));
