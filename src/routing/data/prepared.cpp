@@ -244,7 +244,10 @@ fs::path cache_folder(const DataConfig& config, bool train_needed) {
   if (!train_needed && facts.part("train") == nullptr) add("no train needed");
   const bool made = kind == TokenKind::subwords && config.vocabulary.empty();
   add(made ? std::to_string(config.vocabulary_size) : "");
-  add(config.vocabulary.empty() ? "" : hexadecimal(xxhash64(std::as_bytes(std::span(read_file(config.vocabulary))))));
+  if (!config.vocabulary.empty()) {
+    const std::string vocabulary = read_file(config.vocabulary);
+    add(hexadecimal(xxhash64(std::as_bytes(std::span(vocabulary)))));
+  }
   for (const SourcePart& part : facts.parts) {
     add(part.name);
     for (const fs::path& file : part.files) {
