@@ -56,7 +56,7 @@ TEST_F(NpzTest, StoredRowsComeOneByOne) {
 
 TEST_F(NpzTest, DeflatedRowsComeOneByOne) {
   std::string numbers;
-  for (int index = 0; index < 300'000; ++index) numbers += static_cast<char>(index * index / 7);
+  for (unsigned index = 0; index < 300'000; ++index) numbers += static_cast<char>(index * index / 7);
   const auto rows = rows_of({.content = npy_of(1000, 300, numbers), .deflate = true}, 300);
   ASSERT_EQ(rows.size(), 1000U);
   std::string found;

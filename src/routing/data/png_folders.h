@@ -14,7 +14,7 @@ namespace routing {
 
 // The names of the PNG files in a folder in the order of their bytes, which no language setting changes.
 //
-// A million paths would take half a gigabyte; the names alone, one behind the other, take some 30 MB.
+// A million paths would take some 300 MB; the names alone, one behind the other, take 30.
 class PngNames {
  public:
   // Lists the folder and opens no file. Names end in .png in any case; hidden ones (as "._a.png", which macOS leaves
