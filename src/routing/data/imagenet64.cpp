@@ -83,7 +83,7 @@ class NpzImages : public ImageSource {
   }
 
  private:
-  static NpzRows open(const std::filesystem::path& file) { return NpzRows(file, "data", kShape.values()); }
+  static NpzRows open(const std::filesystem::path& file) { return {file, "data", kShape.values()}; }
 
   std::int64_t count_rows(const Files& files) {
     std::int64_t sum = 0;

@@ -4,6 +4,7 @@
 #include "routing/core/files.h"
 
 #include <algorithm>
+#include <array>
 #include <csetjmp>
 #include <cstring>
 #include <new>
@@ -22,12 +23,12 @@ constexpr std::uint64_t kLargestRatio = 1032;
 // libpng reports an error through a function that must not return. It leaves by longjmp, so between setjmp and the
 // calls of libpng there must be nothing with a destructor; all such things live in the objects below.
 struct Complaint {
-  char text[256] = "";
+  std::array<char, 256> text{};  // ends with a zero
 };
 
 [[noreturn]] void keep_complaint(png_structp png, png_const_charp text) {
   auto* const complaint = static_cast<Complaint*>(png_get_error_ptr(png));
-  std::strncpy(complaint->text, text, sizeof(complaint->text) - 1);
+  std::strncpy(complaint->text.data(), text, complaint->text.size() - 1);
   png_longjmp(png, 1);
 }
 
@@ -123,7 +124,7 @@ class PngReader {
 
   [[noreturn]] void throw_damaged() const {
     const std::string what = ended_ ? "it ends after " + std::to_string(file_.size()) + " bytes, in the middle"
-                                    : complaint_.text + std::string(" near byte ") + std::to_string(position_);
+                                    : complaint_.text.data() + std::string(" near byte ") + std::to_string(position_);
     throw FileError(path_.string() + ": is a damaged PNG image: " + what + "; fetch or make it again");
   }
 
@@ -167,7 +168,8 @@ class PngWriter {
 
   const std::vector<std::uint8_t>& encode(const Image& image) {
     const bool done = write_all(image);
-    require<Error>(done, "an image of ", to_string(image.shape), " pixels cannot be made a PNG: ", complaint_.text);
+    require<Error>(done, "an image of ", to_string(image.shape),
+                   " pixels cannot be made a PNG: ", complaint_.text.data());
     return output_;
   }
 
