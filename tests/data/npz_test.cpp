@@ -174,6 +174,12 @@ TEST_F(NpzTest, SizesThatCannotBeAreRefusedBeforeInflating) {
                 "; the archive is damaged or a trap, fetch it again");
 }
 
+TEST_F(NpzTest, ArrayLargerThanItsArchiveIsRefused) {
+  const ZipEntry entry{.content = npy_of(2, 3, "abcdef"), .deflate = true, .declared_packed = 1'000'000'000U};
+  EXPECT_EQ(opening(entry), "data.npy: has 1000000000 bytes in the archive's list, but the whole archive has " +
+                                std::to_string(zip_file({entry}).size()) + "; fetch it again");
+}
+
 TEST_F(NpzTest, DataLongerThanDeclaredAreFoundBehindTheLastRow) {
   // The header and the declared size agree on two rows; the stream would go on for a million bytes.
   const std::string content = npy_of(2, 3, "abcdef");

@@ -29,6 +29,7 @@ struct ZipEntry {
   std::string content = {};
   bool deflate = false;
   std::optional<std::uint32_t> declared_size = {};      // instead of the true one
+  std::optional<std::uint32_t> declared_packed = {};    // instead of the true size in the archive
   std::optional<std::uint32_t> declared_checksum = {};  // instead of the true one
   std::optional<std::uint16_t> declared_method = {};    // instead of 0 or 8
   std::uint16_t flags = 0;                              // 1 is encrypted
@@ -42,11 +43,11 @@ inline std::string zip_file(const std::vector<ZipEntry>& entries) {
     const auto size = entry.declared_size.value_or(static_cast<std::uint32_t>(entry.content.size()));
     const auto method = entry.declared_method.value_or(static_cast<std::uint16_t>(entry.deflate ? 8 : 0));
     // Version needed, flags, method, time, date, checksum, both sizes, lengths of name and extra.
-    const std::string common = little_endian(20, 2) + little_endian(entry.flags, 2) + little_endian(method, 2) +
-                               little_endian(0, 2) + little_endian(0x21, 2) +
-                               little_endian(entry.declared_checksum.value_or(crc_of(entry.content)), 4) +
-                               little_endian(packed.size(), 4) + little_endian(size, 4) +
-                               little_endian(entry.name.size(), 2) + little_endian(0, 2);
+    const std::string common =
+        little_endian(20, 2) + little_endian(entry.flags, 2) + little_endian(method, 2) + little_endian(0, 2) +
+        little_endian(0x21, 2) + little_endian(entry.declared_checksum.value_or(crc_of(entry.content)), 4) +
+        little_endian(entry.declared_packed.value_or(static_cast<std::uint32_t>(packed.size())), 4) +
+        little_endian(size, 4) + little_endian(entry.name.size(), 2) + little_endian(0, 2);
     // Comment, disk, attributes, then where the local header is.
     list += "PK\x01\x02" + little_endian(20, 2) + common + std::string(10, '\0') + little_endian(file.size(), 4) +
             entry.name;

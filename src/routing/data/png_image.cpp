@@ -100,14 +100,13 @@ class PngReader {
     if (setjmp(png_jmpbuf(png_)) != 0) return false;
     png_set_expand(png_);
     png_set_gray_to_rgb(png_);
-    png_set_interlace_handling(png_);
     png_read_update_info(png_, info_);
     return true;
   }
 
   bool read_rows() {
     if (setjmp(png_jmpbuf(png_)) != 0) return false;
-    png_read_image(png_, rows_.data());
+    png_read_image(png_, rows_.data());  // all passes of an interlaced image
     png_read_end(png_, nullptr);
     return true;
   }
