@@ -32,7 +32,7 @@ DataConfig config_of(const DataOptions& options) {
   config.format = parse_data_format(options.format);
   config.tokens = parse_token_kind(options.tokens);
   for (std::string* path : {&config.path, &config.vocabulary, &config.cache}) {
-    if (!path->empty()) *path = fs::absolute(*path).string();
+    if (!path->empty()) *path = fs::absolute(*path).lexically_normal().string();
   }
   return config;
 }
@@ -75,7 +75,8 @@ std::string grouped(std::int64_t count) {
 
 const char* what_documents_are(const std::string& format) {
   if (format == "pg19") return "books";
-  return format == "cifar10" || format == "imagenet64" || format == "images" ? "images" : "files";
+  if (format == "text") return "files";
+  return format == "cifar10" || format == "imagenet64" || format == "images" ? "images" : nullptr;
 }
 
 void print_table(const Dataset& data) {
@@ -90,10 +91,12 @@ void print_table(const Dataset& data) {
   if (facts.tokens == TokenKind::words) lines.back().second += ", one <eos> a line counted";
   if (facts.tokens == TokenKind::subwords) lines.back().second += ", one end a document counted";
   for (const auto& [name, part] : data.parts()) {
-    std::string line = grouped(part.tokens.size()) + " " + tokens + ", " + grouped(part.documents) + " " +
-                       what_documents_are(facts.format);
-    if (part.words > 0) line += ", " + grouped(part.words) + " words";
-    if (part.bytes > 0) line += ", " + grouped(part.bytes) + " bytes";
+    std::string line = grouped(part.tokens.size()) + " " + tokens;
+    if (const char* const documents = what_documents_are(facts.format); documents != nullptr) {
+      line += ", " + grouped(part.documents) + " " + documents;
+    }
+    if (facts.tokens == TokenKind::subwords && part.words > 0) line += ", " + grouped(part.words) + " words";
+    if (facts.tokens != TokenKind::bytes && part.bytes > 0) line += ", " + grouped(part.bytes) + " bytes";
     lines.emplace_back(name, line);
   }
   if (!facts.cut.empty()) lines.emplace_back("cut", facts.cut);
@@ -112,7 +115,8 @@ int show(const Dataset& data, const DataOptions& options) {
 }
 
 int run_info(const DataOptions& options, const ProgramOptions& program) {
-  const Dataset data(config_of(options), notes_on_stderr(program, false));
+  // Without a vocabulary one has to be made, from whatever there is.
+  const Dataset data(config_of(options), notes_on_stderr(program, options.config.vocabulary.empty()));
   data.verify();
   return show(data, options);
 }

@@ -75,10 +75,10 @@ TokenKind kind_of(const DataConfig& data) {
 // The run's own data as it was trained on; other data with the run's tokens and vocabulary.
 DataConfig data_config(const EvalOptions& options, const ExperimentConfig& config, const fs::path& model) {
   DataConfig data = config.data;
-  if (!options.data.empty() && fs::absolute(options.data) != fs::path(data.path)) {
+  if (!options.data.empty() && fs::absolute(options.data).lexically_normal() != fs::path(data.path)) {
     data.tokens = kind_of(config.data);
     data.format = DataFormat::automatic;
-    data.path = fs::absolute(options.data).string();
+    data.path = fs::absolute(options.data).lexically_normal().string();
     data.vocabulary = kept_tokenizer(model, data.tokens).string();
   }
   if (!options.vocabulary.empty()) data.vocabulary = fs::absolute(options.vocabulary).string();

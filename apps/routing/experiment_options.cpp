@@ -54,7 +54,7 @@ ExperimentConfig resolve_experiment(const ExperimentOptions& options) {
   sources.settings.insert(sources.settings.end(), options.short_settings.begin(), options.short_settings.end());
   ExperimentConfig config = resolve(sources);
   for (std::string* path : {&config.data.path, &config.data.vocabulary, &config.data.cache}) {
-    if (!path->empty()) *path = std::filesystem::absolute(*path).string();
+    if (!path->empty()) *path = std::filesystem::absolute(*path).lexically_normal().string();
   }
   return config;
 }

@@ -118,6 +118,18 @@ TEST(AtomicFile, WithoutCommitLeavesTheOldFileAlone) {
   EXPECT_EQ(folder.num_entries(), 1U);
 }
 
+TEST(AtomicFile, ItsStartCanBeWrittenAgain) {
+  const TemporaryFolder folder;
+  AtomicFile file(folder / "f");
+  const auto bytes = [](std::string_view text) { return std::as_bytes(std::span(text.data(), text.size())); };
+  file.write(bytes("head body"));
+  file.rewrite_start(bytes("HEAD"));
+  file.write(bytes(" more"));
+  EXPECT_THROW(file.rewrite_start(bytes("longer than all of it")), InputError);
+  file.commit();
+  EXPECT_EQ(read_file(folder / "f"), "HEAD body more");
+}
+
 TEST(AtomicFile, RefusesBytesAfterCommit) {
   const TemporaryFolder folder;
   AtomicFile file(folder / "a");

@@ -69,12 +69,26 @@ TEST(EvaluationWindows, EveryByteIsScoredOnceAndWithTheContextThatThePromiseSays
 }
 
 TEST(EvaluationWindows, ImpossibleNumbersAreRefusedWithTheKeyToChange) {
-  EXPECT_NE(message_of(0, 4, 0, 0).find("has 0 bytes, but at least 1 is needed; give it some in data.split"),
+  EXPECT_NE(message_of(0, 4, 0, 0).find("has 0 tokens, but at least 1 is needed; give it some in data.split"),
             std::string::npos);
   EXPECT_NE(message_of(9, 0, 0, 0).find("train.sequence_length"), std::string::npos);
-  EXPECT_NE(message_of(9, 4, 5, 0).find("eval.stride is 5, but windows have 4 bytes"), std::string::npos);
+  EXPECT_NE(message_of(9, 4, 5, 0).find("eval.stride is 5, but windows have 4 tokens"), std::string::npos);
   EXPECT_NE(message_of(9, 4, -1, 0).find("eval.stride is -1"), std::string::npos);
   EXPECT_NE(message_of(9, 4, 2, -1).find("limited to -1 bytes"), std::string::npos);
+}
+
+TEST(RecordWindows, AreOneARecordOfItsFirstTokens) {
+  EXPECT_EQ(record_windows(30, 10, 10), (std::vector<EvalWindow>{{0, 10, 0}, {10, 10, 0}, {20, 10, 0}}));
+  EXPECT_EQ(record_windows(30, 10, 4), (std::vector<EvalWindow>{{0, 4, 0}, {10, 4, 0}, {20, 4, 0}}));
+  EXPECT_EQ(record_windows(30, 10, 10, 11), (std::vector<EvalWindow>{{0, 10, 0}, {10, 10, 0}})) << "whole records";
+  EXPECT_EQ(record_windows(30, 10, 10, 999).size(), 3U);
+}
+
+TEST(RecordWindows, ImpossibleLengthsAreRefused) {
+  EXPECT_THROW(record_windows(5, 10, 10), ConfigError);
+  EXPECT_THROW(record_windows(30, 10, 11), ConfigError);
+  EXPECT_THROW(record_windows(30, 10, 0), ConfigError);
+  EXPECT_THROW(record_windows(30, 10, 10, -1), ConfigError);
 }
 
 }  // namespace
