@@ -3,11 +3,11 @@
 #include "routing/core/error.h"
 #include "routing/core/files.h"
 #include "routing/core/utf8.h"
+#include "routing/data/string_table.h"
 #include "routing/data/subwords_library.h"
 #include "routing/data/tokenizers.h"
 
 #include <algorithm>
-#include <unordered_map>
 #include <utility>
 
 namespace routing {
@@ -17,7 +17,7 @@ constexpr std::string_view kSpaceMark = "\xE2\x96\x81";  // U+2581
 constexpr std::string_view kUnknownSurface = " \xE2\x81\x87 ";
 constexpr std::size_t kLongestUnit = std::size_t{1} << 16U;
 constexpr std::size_t kLongestRemembered = 64;
-constexpr std::size_t kMostRemembered = std::size_t{1} << 19U;
+constexpr std::int32_t kMostRemembered = std::int32_t{1} << 20U;
 
 std::string with_spaces(std::string_view piece) {
   std::string text;
@@ -93,22 +93,29 @@ std::int32_t end_piece_of(const SentencePieceModel& model) {
   return first_control;
 }
 
-struct ViewHash {
-  using is_transparent = void;
-  std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
-};
+// Where the word that begins the text ends: a run of spaces and what follows it up to the next space, line end or mark.
+std::size_t word_length(std::string_view text) {
+  std::size_t end = 0;
+  while (end < text.size() && text[end] == ' ') ++end;
+  for (; end < text.size() && text[end] != ' ' && text[end] != '\n'; ++end) {
+    if (text[end] == kSpaceMark.front() && text.substr(end).starts_with(kSpaceMark)) break;
+  }
+  return end;
+}
 
 }  // namespace
 
 // Ids of words already encoded: SentencePiece itself is some ten times slower than looking them up.
-class SubwordCache {
- public:
-  struct Range {
-    std::size_t begin = 0;
-    std::size_t end = 0;
-  };
-  std::unordered_map<std::string, Range, ViewHash, std::equal_to<>> ranges;
+struct SubwordCache {
+  StringTable words;
+  std::vector<std::size_t> ends;  // of each word's ids
   std::vector<std::int32_t> ids;
+
+  std::span<const std::int32_t> ids_of(std::int32_t word) const {
+    const auto place = static_cast<std::size_t>(word);
+    const std::size_t begin = place == 0 ? 0 : ends[place - 1];
+    return std::span(ids).subspan(begin, ends[place] - begin);
+  }
 };
 
 Subwords::Subwords(std::string model) : model_(std::move(model)) {
@@ -146,13 +153,12 @@ std::size_t Subwords::unit_length(std::string_view text) const {
   const std::string_view rest = text.substr(0, kLongestUnit + 1);
   std::size_t end = 0;
   if (word_by_word_) {
-    end = std::min(rest.find_first_not_of(' '), rest.size());
-    if (end == 0 && rest.front() == '\n') return 1;
-    end = std::min(rest.find_first_of(" \n", end), rest.size());
+    if (rest.front() == '\n') return 1;
+    end = word_length(rest);
   } else {
     end = std::min(rest.find('\n'), rest.size() - 1) + 1;
+    if (exact()) end = std::min(end, rest.substr(0, end).find(kSpaceMark));
   }
-  if (exact()) end = std::min(end, rest.substr(0, end).find(kSpaceMark));
   if (end <= kLongestUnit) return end;
   end = kLongestUnit;
   while ((static_cast<unsigned char>(rest[end]) & 0xC0U) == 0x80U) --end;  // not inside a character
@@ -162,10 +168,9 @@ std::size_t Subwords::unit_length(std::string_view text) const {
 void Subwords::encode_unit(std::string_view unit, SubwordCache& cache, std::vector<std::int32_t>& ids) const {
   const bool remember = word_by_word_ && unit.size() <= kLongestRemembered;
   if (remember) {
-    if (const auto found = cache.ranges.find(unit); found != cache.ranges.end()) {
-      const auto first = cache.ids.begin();
-      ids.insert(ids.end(), first + static_cast<std::ptrdiff_t>(found->second.begin),
-                 first + static_cast<std::ptrdiff_t>(found->second.end));
+    if (const std::int32_t word = cache.words.find(unit); word != StringTable::kAbsent) {
+      const auto known = cache.ids_of(word);
+      ids.insert(ids.end(), known.begin(), known.end());
       return;
     }
   }
@@ -176,10 +181,10 @@ void Subwords::encode_unit(std::string_view unit, SubwordCache& cache, std::vect
       if (*id == 0 || *id == end_piece_) *id = *id == 0 ? end_piece_ : 0;
     }
   }
-  if (!remember || cache.ranges.size() >= kMostRemembered) return;
-  const std::size_t begin = cache.ids.size();
+  if (!remember || cache.words.size() >= kMostRemembered) return;
+  cache.words.add(unit);
   cache.ids.insert(cache.ids.end(), ids.begin() + before, ids.end());
-  cache.ranges.emplace(unit, SubwordCache::Range{.begin = begin, .end = cache.ids.size()});
+  cache.ends.push_back(cache.ids.size());
 }
 
 std::unique_ptr<SubwordCache> Subwords::take_cache() const {

@@ -17,7 +17,7 @@
 namespace routing {
 
 class LoadedSubwords;
-class SubwordCache;
+struct SubwordCache;
 
 // A model made here (see SubwordTrainer) or brought by a user.
 //

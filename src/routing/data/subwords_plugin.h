@@ -42,4 +42,4 @@ struct SubwordsPlugin {
 }  // namespace routing
 
 // The one function that the plug-in exports.
-extern "C" const routing::SubwordsPlugin* routing_subwords_plugin();
+extern "C" [[gnu::visibility("default")]] const routing::SubwordsPlugin* routing_subwords_plugin();

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <numeric>
+#include <unordered_map>
 #include <utility>
 
 namespace routing {
@@ -68,9 +70,9 @@ constexpr const char* kRule = "; a vocabulary has one word a line, <eos> first, 
 WordVocabulary::WordVocabulary(std::vector<std::string> words) : words_(std::move(words)) {
   const std::string fault = fault_of(words_);
   require<InputError>(fault.empty(), "words: ", fault, kRule);
-  ids_.reserve(words_.size());
-  for (std::size_t id = 1; id < words_.size(); ++id) ids_.emplace(words_[id], static_cast<std::int32_t>(id));
-  unknown_id_ = ids_.at(kUnknown);
+  ids_.add("");
+  for (std::size_t id = 1; id < words_.size(); ++id) ids_.add(words_[id]);
+  unknown_id_ = ids_.find(kUnknown);
 }
 
 std::unique_ptr<WordVocabulary> WordVocabulary::load(const std::filesystem::path& path) {
@@ -87,8 +89,8 @@ std::unique_ptr<WordVocabulary> WordVocabulary::load(const std::filesystem::path
 }
 
 std::int32_t WordVocabulary::id_of(std::string_view word) const {
-  const auto found = ids_.find(word);
-  return found == ids_.end() ? unknown_id_ : found->second;
+  const std::int32_t id = ids_.find(word);
+  return id == StringTable::kAbsent ? unknown_id_ : id;
 }
 
 void WordVocabulary::encode(std::string_view text, std::vector<std::int32_t>& ids) const {
@@ -101,7 +103,11 @@ std::string WordVocabulary::decode(std::span<const std::int32_t> ids) const {
   for (const std::int32_t id : ids) {
     require_known_id(id, vocabulary_size());
     text += ' ';
-    text += id == 0 ? "\n" : words_[static_cast<std::size_t>(id)];
+    if (id == 0) {
+      text += '\n';
+    } else {
+      text += words_[static_cast<std::size_t>(id)];
+    }
   }
   return text;
 }
@@ -123,35 +129,24 @@ void WordVocabulary::save(const std::filesystem::path& path) const {
 void WordCounter::add(std::string_view text) {
   const auto on_word = [&](std::string_view word) {
     ++tokens_;
-    auto found = counts_.find(word);
-    if (found == counts_.end()) {
-      if (word == WordVocabulary::kEnd) return;
-      found = counts_.emplace(word, Count{.place = types()}).first;
-    }
-    ++found->second.times;
+    if (word == WordVocabulary::kEnd) return;
+    const std::int32_t place = words_.add(word);
+    if (words_.size() > static_cast<std::int64_t>(times_.size())) times_.push_back(0);
+    ++times_[static_cast<std::size_t>(place)];
   };
   walk(text, on_word, [&] { ++tokens_; });
 }
 
-std::int64_t WordCounter::types() const {
-  return static_cast<std::int64_t>(counts_.size());
-}
-
-std::int64_t WordCounter::tokens() const {
-  return tokens_;
-}
-
 std::unique_ptr<WordVocabulary> WordCounter::vocabulary() const {
-  std::vector<const std::pair<const std::string, Count>*> entries;
-  entries.reserve(counts_.size());
-  for (const auto& entry : counts_) entries.push_back(&entry);
-  std::sort(entries.begin(), entries.end(), [](const auto* one, const auto* other) {
-    return std::pair(-one->second.times, one->second.place) < std::pair(-other->second.times, other->second.place);
+  std::vector<std::int32_t> places(times_.size());
+  std::iota(places.begin(), places.end(), 0);
+  std::stable_sort(places.begin(), places.end(), [&](std::int32_t one, std::int32_t other) {
+    return times_[static_cast<std::size_t>(one)] > times_[static_cast<std::size_t>(other)];
   });
   std::vector<std::string> words{std::string(WordVocabulary::kEnd)};
-  words.reserve(entries.size() + 2);
-  for (const auto* const entry : entries) words.push_back(entry->first);
-  if (!counts_.contains(WordVocabulary::kUnknown)) words.emplace_back(WordVocabulary::kUnknown);
+  words.reserve(places.size() + 2);
+  for (const std::int32_t place : places) words.emplace_back(words_[place]);
+  if (words_.find(WordVocabulary::kUnknown) == StringTable::kAbsent) words.emplace_back(WordVocabulary::kUnknown);
   return std::make_unique<WordVocabulary>(std::move(words));
 }
 

@@ -5,6 +5,7 @@
 // 103,227,021, 217,646 and 245,569 tokens.
 #pragma once
 
+#include "routing/data/string_table.h"
 #include "routing/data/tokenizer.h"
 
 #include <cstdint>
@@ -13,7 +14,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 namespace routing {
@@ -34,9 +34,6 @@ class WordVocabulary : public Tokenizer {
   explicit WordVocabulary(std::vector<std::string> words);
   // Throws  FileError  the file cannot be read, is empty, or is no such list; the message names the line
   static std::unique_ptr<WordVocabulary> load(const std::filesystem::path& path);
-  // The lookup has views of the words.
-  WordVocabulary(const WordVocabulary&) = delete;
-  WordVocabulary& operator=(const WordVocabulary&) = delete;
 
   std::string kind() const override { return "words"; }
   std::int64_t vocabulary_size() const override { return static_cast<std::int64_t>(words_.size()); }
@@ -54,7 +51,7 @@ class WordVocabulary : public Tokenizer {
   std::string file_text() const;
 
   std::vector<std::string> words_;
-  std::unordered_map<std::string_view, std::int32_t> ids_;  // all but <eos>
+  StringTable ids_;  // all words; <eos> as an empty one, which no text has
   std::int32_t unknown_id_ = 0;
 };
 
@@ -64,20 +61,13 @@ class WordCounter {
  public:
   // A piece of the text, cut behind a line end or at least not inside a word.
   void add(std::string_view text);
-  std::int64_t types() const;   // without <eos>
-  std::int64_t tokens() const;  // with one <eos> a line end
+  std::int64_t types() const { return words_.size(); }  // without <eos>
+  std::int64_t tokens() const { return tokens_; }       // with one <eos> a line end
   std::unique_ptr<WordVocabulary> vocabulary() const;
 
  private:
-  struct ViewHash {
-    using is_transparent = void;
-    std::size_t operator()(std::string_view word) const { return std::hash<std::string_view>()(word); }
-  };
-  struct Count {
-    std::int64_t place = 0;  // among the first appearances
-    std::int64_t times = 0;
-  };
-  std::unordered_map<std::string, Count, ViewHash, std::equal_to<>> counts_;
+  StringTable words_;                // in the order of first appearance
+  std::vector<std::int64_t> times_;  // how often each
   std::int64_t tokens_ = 0;
 };
 
