@@ -61,9 +61,9 @@ std::unique_ptr<TextSource> open_pg19(const std::filesystem::path& folder, TextC
   return source_of_documents(std::move(facts), check);
 }
 
-std::optional<std::int64_t> official_pg19_words(std::string_view name) {
-  for (const Pg19Part& part : kParts) {
-    if (part.name == name) return part.words;
+std::optional<std::int64_t> official_pg19_words(std::string_view part) {
+  for (const Pg19Part& official : kParts) {
+    if (official.name == part) return official.words;
   }
   return std::nullopt;
 }

@@ -73,11 +73,14 @@ void encode(const void* model, const char* text, std::size_t size, SubwordsResul
 
 class Lines : public sentencepiece::SentenceIterator {
  public:
-  explicit Lines(std::string_view text) : text_(text) { Next(); }
+  explicit Lines(std::string_view text) : text_(text) { advance(); }
   bool done() const override { return done_; }
   const std::string& value() const override { return line_; }
   sentencepiece::util::Status status() const override { return {}; }
-  void Next() override {
+  void Next() override { advance(); }
+
+ private:
+  void advance() {
     const std::size_t end = text_.find('\n');
     done_ = end == std::string_view::npos;
     if (done_) return;
@@ -85,7 +88,6 @@ class Lines : public sentencepiece::SentenceIterator {
     text_.remove_prefix(end + 1);
   }
 
- private:
   std::string_view text_;
   std::string line_;
   bool done_ = false;

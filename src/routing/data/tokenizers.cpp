@@ -23,9 +23,9 @@ std::unique_ptr<Tokenizer> load_tokenizer(std::string_view kind, const std::file
 
 std::string tokenizer_hash(std::string_view kind, std::string_view file) {
   XxHash64 hash;
-  hash.update(std::as_bytes(std::span(kind)));
+  hash.update(std::as_bytes(std::span(kind.data(), kind.size())));
   hash.update(std::as_bytes(std::span("")));  // its NUL
-  hash.update(std::as_bytes(std::span(file)));
+  hash.update(std::as_bytes(std::span(file.data(), file.size())));
   std::ostringstream digits;
   digits << std::hex << std::setfill('0') << std::setw(16) << hash.digest();
   return digits.str();
