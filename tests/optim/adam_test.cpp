@@ -276,6 +276,8 @@ TEST(Adam, OptionsComeFromTheTrainingSection) {
   EXPECT_EQ(options.beta2, 0.2);
   EXPECT_EQ(options.epsilon, 0.3);
   EXPECT_EQ(options.weight_decay, 0.4);
+  config.optimizer = OptimizerKind::adafactor;
+  expect_contains(error_of([&] { adam_options(config); }), "train.optimizer is adafactor");
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include "routing/kernels/cpu_features.h"
 #include "routing/model/weights.h"
 #include "routing/optim/gradient_norm.h"
+#include "routing/optim/make_optimizer.h"
 #include "routing/optim/schedule.h"
 
 #include <cmath>
@@ -34,7 +35,7 @@ Learner::Learner(const ExperimentConfig& config)
     // Biases and gains do not decay.
     parameters_.push_back({.name = item.key(), .value = item.value(), .decay = item.value().dim() > 1});
   }
-  optimizer_ = std::make_unique<Adam>(parameters_, adam_options(config.train));
+  optimizer_ = make_optimizer(parameters_, config.train);
 }
 
 void Learner::backward(const TrainingBatch& batch, StepResult& result) {

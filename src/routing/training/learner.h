@@ -5,7 +5,7 @@
 #include "routing/config/experiment.h"
 #include "routing/core/error.h"
 #include "routing/model/transformer.h"
-#include "routing/optim/adam.h"
+#include "routing/optim/optimizer.h"
 
 #include <ATen/ATen.h>
 
@@ -66,7 +66,7 @@ class Learner {
   MatmulPrecision precision_;
   Transformer model_ = nullptr;
   std::vector<NamedParameter> parameters_;
-  std::unique_ptr<Adam> optimizer_;
+  std::unique_ptr<Optimizer> optimizer_;
   std::int64_t steps_done_ = 0;
   std::uint64_t forwards_ = 0;
 };
