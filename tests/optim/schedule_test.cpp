@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace routing {
@@ -81,7 +82,7 @@ TEST(Schedule, CosineEndsAtDecayStepsIfGivenAndMayStartAtOnce) {
   EXPECT_DOUBLE_EQ(learning_rate(config, 9), 0.1);
 }
 
-// The values of the authors' schedule: 0.01 for 10000 steps, 0.00316 at 100 k, 0.001 at 1 M.
+// The values of the authors' schedule: 0.01 for 10000 steps, 0.0032 at 100 k, 0.001 at 1 M, 0.00053 at 3.53 M.
 TEST(Schedule, RsqrtIsFlatForTheWarmupAndHasNoRise) {
   TrainConfig config = config_of(ScheduleKind::rsqrt, 10000);
   config.learning_rate = 0.01;
@@ -91,6 +92,19 @@ TEST(Schedule, RsqrtIsFlatForTheWarmupAndHasNoRise) {
   EXPECT_DOUBLE_EQ(learning_rate(config, 40000), 0.005);
   EXPECT_NEAR(learning_rate(config, 100000), 0.0032, 0.00005);
   EXPECT_DOUBLE_EQ(learning_rate(config, 1000000), 0.001);
+  EXPECT_NEAR(learning_rate(config, 3530000), 0.00053, 0.000005);
+}
+
+TEST(Schedule, VaswaniIsRsqrtWithALinearWarmup) {
+  for (const std::int64_t warmup : {0, 1, 4, 10000}) {
+    for (const std::int64_t step : {1, 2, 3, 4, 5, 9999, 10000, 10001, 3530000}) {
+      const double rise =
+          std::min(1.0, static_cast<double>(step) / static_cast<double>(std::max<std::int64_t>(1, warmup)));
+      EXPECT_DOUBLE_EQ(learning_rate(config_of(ScheduleKind::vaswani, warmup), step),
+                       rise * learning_rate(config_of(ScheduleKind::rsqrt, warmup), step))
+          << step << " of warm-up " << warmup;
+    }
+  }
 }
 
 TEST(Schedule, StepsBeforeTheFirstAreRefused) {

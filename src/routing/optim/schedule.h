@@ -10,7 +10,8 @@
 //
 // vaswani is the schedule of "Attention is all you need", width^-0.5 min(t^-0.5, t W^-1.5), up to a factor: we name
 // its peak, which it reaches at W, so the width of the model cancels. rsqrt is the one of the authors' code for Routing
-// Transformers; its square root falls from W on.
+// Transformers; its square root falls from W on. The paper's text has a linear warm-up before it: with one of W steps
+// that is vaswani, which equals min(1, t / W) rsqrt.
 //
 // W = 0 means no warm-up in constant and cosine, and counts as 1 in vaswani and rsqrt.
 #pragma once
