@@ -108,6 +108,24 @@ TEST_F(Training, EveryWayOfTrainingResumesExactly) {
   expect_same_end("whole", "cut");
 }
 
+TEST_F(Training, AdafactorResumesExactlyAndIsNotMistakenForAdam) {
+  config_.train.optimizer = OptimizerKind::adafactor;
+  config_.train.schedule = ScheduleKind::rsqrt;
+  config_.train.learning_rate = 0.05;
+  config_.train.weight_decay = 1e-3;
+  train("whole", false);
+  for (const std::int64_t stop : {1, 4, 11}) {
+    const std::string run = "stopped-" + std::to_string(stop);
+    train(run, false, stop);
+    train(run, true);
+    expect_same_end("whole", run);
+  }
+  config_.train.optimizer = OptimizerKind::adam;
+  train("adam", false);
+  EXPECT_NE(metrics("adam"), metrics("whole"));
+  EXPECT_THROW(train("whole", true), Error);
+}
+
 // The step that wrecks the weights has a finite loss itself; the checkpoint before it must still be there.
 TEST_F(Training, OutOfTimeEvaluatesAndSavesOnceHoweverOftenItIsResumed) {
   config_.train.minutes = 1e-6;
