@@ -9,6 +9,7 @@
 #include "routing/ops/linear.h"
 #include "routing/ops/random_fill.h"
 #include "routing/ops/vocabulary_loss.h"
+#include "routing/optim/adafactor.h"
 #include "routing/optim/adam.h"
 #include "routing/optim/gradient_norm.h"
 
@@ -217,6 +218,11 @@ void add_optimizer(const LayersBench& bench, LayerSubjects& subjects) {
   subjects.add_row(
       {.name = "adam", .precision = precision}, {.pass = "step", .bytes = 7.0 * kFloatBytes * numbers},
       [adam] { adam->step(1e-4); }, resident_bytes());
+  // Reads the gradient three times and the value twice, writes the value; moments are few.
+  const auto adafactor = std::make_shared<Adafactor>(*parameters, AdafactorOptions{});
+  subjects.add_row(
+      {.name = "adafactor", .precision = precision}, {.pass = "step", .bytes = 6.0 * kFloatBytes * numbers},
+      [adafactor] { adafactor->step(1e-4); }, resident_bytes());
 }
 
 }  // namespace

@@ -22,11 +22,13 @@ struct LayersBench {
 };
 
 // Rows named after operations: "linear 512x2048" (in x out), "layer_norm", "dropout", "residual" (a sum), "embedding",
-// "vocabulary_loss", "attend local", "attend threshold", "plan threshold", "gradient_norm", "adam". Passes are forward
-// and backward; the last three have one, named plan or step. A backward pass goes over a graph made beforehand.
+// "vocabulary_loss", "attend local", "attend threshold", "plan threshold", "gradient_norm", "adam", "adafactor". Passes
+// are forward and backward; the last four have one, named plan or step. A backward pass goes over a graph made
+// beforehand.
 //
 //   peak    beside inputs and weights, which exist already
-//   bytes   tensors read and written once each: inputs, weights, results and their gradients
+//   bytes   tensors read and written once each: inputs, weights, results and their gradients; those of "adafactor" as
+//           often as its passes read them
 //   ratio   seconds relative to the first linear layer's forward, in the same precision; operations whose time does not
 //           depend on it stand under the first precision
 std::vector<Row> bench_layers(const LayersBench& bench);

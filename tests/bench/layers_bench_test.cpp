@@ -31,7 +31,7 @@ TEST(LayersBench, NamesEveryOperationWithItsOperations) {
     EXPECT_TRUE(names.contains(std::string(name) + "/forward")) << name;
     EXPECT_TRUE(names.contains(std::string(name) + "/backward")) << name;
   }
-  for (const char* name : {"plan threshold/plan", "gradient_norm/step", "adam/step"}) {
+  for (const char* name : {"plan threshold/plan", "gradient_norm/step", "adam/step", "adafactor/step"}) {
     EXPECT_TRUE(names.contains(name)) << name;
   }
   const auto row_of = [&](const std::string& pattern, const std::string& pass) {
@@ -45,6 +45,7 @@ TEST(LayersBench, NamesEveryOperationWithItsOperations) {
   EXPECT_DOUBLE_EQ(row_of("attend local", "backward").flops,
                    2.0 * 5.0 * 8.0 * static_cast<double>(sliding_pairs(kSmall)));
   EXPECT_DOUBLE_EQ(row_of("adam", "step").bytes, 28.0 * (4.0 * 16.0 * 16.0 + 2.0 * 16.0 * 24.0));
+  EXPECT_DOUBLE_EQ(row_of("adafactor", "step").bytes, 24.0 * (4.0 * 16.0 * 16.0 + 2.0 * 16.0 * 24.0));
 }
 
 }  // namespace
