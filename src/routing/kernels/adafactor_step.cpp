@@ -34,10 +34,10 @@ template <bool kDecays>
   return f.gradient_scale * g[i];
 }
 
-// Sums of squares, and where the k-th number goes.
+// Sums side by side of every eighth number.
 class Sums {
  public:
-  [[gnu::always_inline]] void add(std::int64_t place, float square) { sums_[place] += static_cast<double>(square); }
+  [[gnu::always_inline]] void add(std::int64_t place, float number) { sums_[place] += static_cast<double>(number); }
   double total() const { return std::accumulate(sums_, sums_ + kSums, 0.0); }
 
  private:
@@ -54,9 +54,17 @@ template <class Body>
   for (std::int64_t place = 0; i < count; ++i, ++place) body(i, place);
 }
 
+double sum_of(const float* numbers, std::int64_t count) {
+  Sums sums;
+  for_each_place(count, [&](std::int64_t i, std::int64_t place) { sums.add(place, numbers[i]); });
+  return sums.total();
+}
+
 std::int64_t blocks_of(std::int64_t count, std::int64_t size) {
   return (count + size - 1) / size;
 }
+
+using ColumnSums = std::array<double, kTileColumns>;
 
 // A part of one matrix.
 struct Tile {
@@ -146,31 +154,30 @@ class MatrixStep {
       double* const columns =
           column_sums.data() + (tile.row_block * a_.matrices + tile.matrix) * a_.columns + tile.first_column;
       double* const rows = row_sums.data() + (tile.column_block * a_.matrices + tile.matrix) * a_.rows;
-      Sums value_sum;
+      ColumnSums values{};
       for (std::int64_t row = tile.first_row; row < tile.last_row; ++row) {
-        rows[row] = sum_row(offset(tile, row), tile.columns, columns, value_sum);
+        rows[row] = sum_row(tile, row, columns, values);
       }
-      value_sums[static_cast<std::size_t>(number)] = value_sum.total();
+      value_sums[static_cast<std::size_t>(number)] = std::accumulate(values.begin(), values.end(), 0.0);
     });
     mix_in(row_sums, tiling_.column_blocks(), a_.columns, {a_.row_moment, a_.matrices * a_.rows});
     mix_in(column_sums, tiling_.row_blocks(), a_.rows, {a_.column_moment, a_.matrices * a_.columns});
     return sum_of(value_sums);
   }
 
-  double sum_row(std::int64_t first, std::int64_t count, double* __restrict columns, Sums& value_sum) const {
-    const float* const g = a_.gradient + first;
-    const float* const p = a_.value + first;
-    Sums row_sum;
-    Sums values = value_sum;
-    for_each_place(count, [&](std::int64_t i, std::int64_t place) {
+  // Adds the squares of a row of the tile to the sums of its columns; returns their sum over the row.
+  double sum_row(const Tile& tile, std::int64_t row, double* __restrict columns, ColumnSums& values) const {
+    const float* const g = a_.gradient + offset(tile, row);
+    const float* const p = a_.value + offset(tile, row);
+    double* __restrict const value_sums = values.data();
+    float squares[kTileColumns];
+    for (std::int64_t i = 0; i < tile.columns; ++i) {
       const float gradient = gradient_at<kDecays>(g, p, i, f_);
-      const float square = gradient * gradient;
-      columns[i] += static_cast<double>(square);
-      row_sum.add(place, square);
-      values.add(place, p[i] * p[i]);
-    });
-    value_sum = values;
-    return row_sum.total();
+      squares[i] = gradient * gradient;
+      columns[i] += static_cast<double>(squares[i]);
+      value_sums[i] += static_cast<double>(p[i] * p[i]);
+    }
+    return sum_of(squares, tile.columns);
   }
 
   struct Moments {
@@ -222,22 +229,23 @@ class MatrixStep {
   double sum_update() const {
     std::vector<double> sums = doubles(tiling_.count());
     tiling_.for_each([&](const Tile& tile, std::int64_t number) {
-      const float* const columns = column_factors(tile);
-      Sums sum;
-      for (std::int64_t row = tile.first_row; row < tile.last_row; ++row) {
-        const float* const g = a_.gradient + offset(tile, row);
-        const float* const p = a_.value + offset(tile, row);
-        const float row_part = row_factor(tile, row);
-        Sums of_row = sum;
-        for_each_place(tile.columns, [&](std::int64_t i, std::int64_t place) {
-          const float update = gradient_at<kDecays>(g, p, i, f_) * row_part * columns[i];
-          of_row.add(place, update * update);
-        });
-        sum = of_row;
-      }
-      sums[static_cast<std::size_t>(number)] = sum.total();
+      ColumnSums updates{};
+      for (std::int64_t row = tile.first_row; row < tile.last_row; ++row) sum_update_of_row(tile, row, updates);
+      sums[static_cast<std::size_t>(number)] = std::accumulate(updates.begin(), updates.end(), 0.0);
     });
     return sum_of(sums);
+  }
+
+  void sum_update_of_row(const Tile& tile, std::int64_t row, ColumnSums& sums) const {
+    const float* const g = a_.gradient + offset(tile, row);
+    const float* const p = a_.value + offset(tile, row);
+    const float* const columns = column_factors(tile);
+    const float row_part = row_factor(tile, row);
+    double* __restrict const updates = sums.data();
+    for (std::int64_t i = 0; i < tile.columns; ++i) {
+      const float update = gradient_at<kDecays>(g, p, i, f_) * row_part * columns[i];
+      updates[i] += static_cast<double>(update * update);
+    }
   }
 
   void apply(double step_size) const {
