@@ -37,11 +37,13 @@ template <bool kDecays>
 // Sums side by side of every eighth number.
 class Sums {
  public:
-  [[gnu::always_inline]] void add(std::int64_t place, float number) { sums_[place] += static_cast<double>(number); }
-  double total() const { return std::accumulate(sums_, sums_ + kSums, 0.0); }
+  [[gnu::always_inline]] void add(std::int64_t place, float number) {
+    sums_[static_cast<std::size_t>(place)] += static_cast<double>(number);
+  }
+  double total() const { return std::accumulate(sums_.begin(), sums_.end(), 0.0); }
 
  private:
-  double sums_[kSums] = {};
+  std::array<double, kSums> sums_{};
 };
 
 // body(i, place) for 0 … count-1, in groups of eight that the compiler can turn into vectors.
@@ -154,23 +156,28 @@ class MatrixStep {
       double* const columns =
           column_sums.data() + (tile.row_block * a_.matrices + tile.matrix) * a_.columns + tile.first_column;
       double* const rows = row_sums.data() + (tile.column_block * a_.matrices + tile.matrix) * a_.rows;
-      ColumnSums values{};
+      ValueSums values;
       for (std::int64_t row = tile.first_row; row < tile.last_row; ++row) {
         rows[row] = sum_row(tile, row, columns, values);
       }
-      value_sums[static_cast<std::size_t>(number)] = std::accumulate(values.begin(), values.end(), 0.0);
+      value_sums[static_cast<std::size_t>(number)] = std::accumulate(values.sums.begin(), values.sums.end(), 0.0);
     });
     mix_in(row_sums, tiling_.column_blocks(), a_.columns, {a_.row_moment, a_.matrices * a_.rows});
     mix_in(column_sums, tiling_.row_blocks(), a_.rows, {a_.column_moment, a_.matrices * a_.columns});
     return sum_of(value_sums);
   }
 
+  struct ValueSums {
+    ColumnSums sums{};
+    std::array<float, kTileColumns> squares{};  // of the gradient, in the row at hand
+  };
+
   // Adds the squares of a row of the tile to the sums of its columns; returns their sum over the row.
-  double sum_row(const Tile& tile, std::int64_t row, double* __restrict columns, ColumnSums& values) const {
+  double sum_row(const Tile& tile, std::int64_t row, double* __restrict columns, ValueSums& values) const {
     const float* const g = a_.gradient + offset(tile, row);
     const float* const p = a_.value + offset(tile, row);
-    double* __restrict const value_sums = values.data();
-    float squares[kTileColumns];
+    double* __restrict const value_sums = values.sums.data();
+    float* __restrict const squares = values.squares.data();
     for (std::int64_t i = 0; i < tile.columns; ++i) {
       const float gradient = gradient_at<kDecays>(g, p, i, f_);
       squares[i] = gradient * gradient;
