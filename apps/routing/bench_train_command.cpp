@@ -3,7 +3,6 @@
 #include "bench_output.h"
 #include "command_line.h"
 #include "commands.h"
-#include "routing/config/presets.h"
 #include "routing/config/resolve.h"
 
 #include <memory>
@@ -89,8 +88,6 @@ Command add_bench_train(CLI::App& bench_app, const ProgramOptions& program) {
       "Whole training steps: tokens a second, peak memory, share of the GEMM rate\n\n"
       "A byte-level model on random bytes. ratio is the time of a step relative to the first content, in the same\n"
       "precision; docs/performance.md explains the columns.");
-  std::string presets;
-  for (const std::string& name : preset_names()) presets += (presets.empty() ? "" : ", ") + name;
   add_word_list(*app, "--content", options->contents, "what content heads read: local, routing, lsh …");
   for (std::size_t index = 0; index < size_options().size(); ++index) {
     const SizeOption& option = size_options()[index];
@@ -107,7 +104,7 @@ Command add_bench_train(CLI::App& bench_app, const ProgramOptions& program) {
   app->add_flag("--relative", options->relative, "local heads with relative tables")
       ->disable_flag_override()
       ->group("Sizes");
-  app->add_option("--preset", options->preset, "sizes and all else from a preset: " + presets)
+  app->add_option("--preset", options->preset, "sizes and all else from a preset; `routing presets` lists them")
       ->type_name("NAME")
       ->group("Model");
   app->add_option("--set", options->settings, "change one configuration key; may be repeated")

@@ -1,7 +1,6 @@
 #include "experiment_options.h"
 
 #include "command_line.h"
-#include "routing/config/presets.h"
 #include "routing/config/resolve.h"
 
 #include <string>
@@ -22,9 +21,7 @@ void add_short_name(CLI::App& app, ExperimentOptions& options, const std::string
 }  // namespace
 
 void add_experiment_options(CLI::App& app, ExperimentOptions& options) {
-  std::string presets;
-  for (const std::string& name : preset_names()) presets += (presets.empty() ? "" : ", ") + name;
-  app.add_option("--preset", options.preset, "named experiment to start from: " + presets)
+  app.add_option("--preset", options.preset, "named experiment to start from; `routing presets` lists them")
       ->type_name("NAME")
       ->group("Model");
   app.add_option("--config", options.file, "TOML file with configuration keys")->type_name("FILE")->group("Model");

@@ -71,6 +71,17 @@ TEST(Resolve, TheRoutingPresetOfASourceKeepsToThatSource) {
   EXPECT_EQ(config.routing.routing().dead_patience, 3) << "and not what stands beside it";
 }
 
+TEST(Resolve, AFileMayStartFromAPresetOfItsOwn) {
+  const TemporaryFile file("base = \"tiny-enwik8\"\nname = \"mine\"\n[train]\nsteps = 7\n");
+  ExperimentConfig expected = resolve({.preset = "tiny-enwik8"});
+  expected.name = "mine";
+  expected.train.steps = 7;
+  EXPECT_EQ(resolve({.file = file.path()}), expected);
+  EXPECT_EQ(refusal_of_sources({.preset = "quickstart", .file = file.path()}),
+            file.path().string() +
+                ": base = \"tiny-enwik8\", but --preset quickstart was given too; a run starts from one of them");
+}
+
 TEST(Resolve, RanksOfTheCodePresetFollowTheWindow) {
   const ExperimentConfig config = resolve({.settings = {"routing.preset=code", "routing.window=512"}});
   EXPECT_EQ(layer_rules(config).front().head_groups.back().max_relative, 512) << "never clipped";

@@ -1,13 +1,17 @@
 #include "routing/config/toml.h"
 
 #include "routing/config/keys.h"
+#include "routing/core/error.h"
 #include "support/experiment_cases.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
+#include <map>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace routing {
@@ -129,6 +133,66 @@ TEST(ApplyToml, TakesTheRoutingPresetFirst) {
   EXPECT_EQ(config.routing.routing().selection, RoutingSelection::balanced);
   EXPECT_EQ(refusal_of_file("[routing]\npreset = 1\n"),
             "my.toml:2: routing.preset must be text in quotes, but the file gives it a whole number");
+}
+
+// a <- b <- c, and x <-> y.
+std::string small_preset(std::string_view name) {
+  static const std::map<std::string, std::string, std::less<>> texts{
+      {"a", "name = 'a'\n[train]\nsteps = 1\nbatch_size = 2\nlog_every = 3\n"},
+      {"b", "base = 'a'\nname = 'b'\n[train]\nbatch_size = 20\n[routing]\npreset = 'paper'\n"},
+      {"x", "base = 'y'\n"},
+      {"y", "base = 'x'\n"},
+      {"wrong", "base = 'a'\n[train]\nstesp = 1\n"}};
+  const auto found = texts.find(name);
+  require<ConfigError>(found != texts.end(), "no preset ", name);
+  return found->second;
+}
+
+std::string refusal_of_chain(const std::string& text) {
+  ExperimentConfig config = unlike_defaults();
+  const std::string message = refusal_of([&] { apply_toml(config, text, "my.toml", small_preset); });
+  EXPECT_EQ(config, unlike_defaults()) << "a refused file changes nothing: " << text;
+  return message;
+}
+
+TEST(ApplyToml, ABaseGivesEverythingTheFileDoesNotName) {
+  ExperimentConfig config = unlike_defaults();
+  apply_toml(config, "base = 'b'\nname = 'c'\n[train]\nlog_every = 300\n[routing]\ndecay = 0.5\n", "my.toml",
+             small_preset);
+  ExperimentConfig expected;
+  set_key(expected, "routing.preset", "paper");
+  expected.routing.routing().decay = 0.5;
+  expected.name = "c";
+  expected.train.steps = 1;
+  expected.train.batch_size = 20;
+  expected.train.log_every = 300;
+  EXPECT_EQ(config, expected) << "and what no base names is as the defaults have it";
+}
+
+TEST(ApplyToml, ARoutingPresetOfTheFileResetsWhatTheBaseSaid) {
+  ExperimentConfig config;
+  apply_toml(config, "base = 'b'\n[routing]\npreset = 'ours'\n", "my.toml", small_preset);
+  EXPECT_EQ(config.routing.routing().selection, RoutingSelection::threshold);
+  EXPECT_EQ(config.train.batch_size, 20);
+}
+
+TEST(ApplyToml, BasesInACircleAreNamed) {
+  EXPECT_EQ(refusal_of_chain("base = 'x'\n"),
+            "preset y:1: base = \"x\" leads back to itself (x -> y -> x); one of them must start from nothing");
+}
+
+TEST(ApplyToml, AWrongBaseIsRefusedWithItsLine) {
+  EXPECT_EQ(refusal_of_chain("\nbase = 'z'\n"), "my.toml:2: base: no preset z");
+  EXPECT_EQ(refusal_of_chain("base = 3\n"),
+            "my.toml:1: base must be text in quotes, the name of a preset, but is a whole number");
+  EXPECT_EQ(refusal_of_chain("base = 'wrong'\n"),
+            "preset wrong:3: unknown configuration key 'train.stesp'; did you mean 'train.steps'?");
+  EXPECT_EQ(refusal_of_file("[train]\nbase = 'a'\n").substr(0, 46), "my.toml:2: unknown configuration key 'train.ba");
+}
+
+TEST(BaseOfToml, IsWhatTheFileNames) {
+  EXPECT_EQ(base_of_toml("base = 'tiny-enwik8'\n[train]\nsteps = 1\n", "my.toml"), "tiny-enwik8");
+  EXPECT_EQ(base_of_toml("[train]\nsteps = 1\n", "my.toml"), "");
 }
 
 TEST(ApplyToml, AnUnknownKeyIsRefusedWithItsLineAndTheNearest) {

@@ -1,6 +1,7 @@
 #include "routing/config/presets.h"
 
-#include "routing/config/words.h"
+#include "routing/core/error.h"
+#include "routing/core/nearest_name.h"
 
 #include <functional>
 #include <map>
@@ -31,8 +32,10 @@ const std::vector<std::string>& preset_names() {
 }
 
 const std::string& preset_text(std::string_view name) {
-  require_word(name, "preset", preset_names());
-  return presets().find(name)->second;
+  const auto found = presets().find(name);
+  if (found != presets().end()) return found->second;
+  throw ConfigError("preset: '" + std::string(name) + "' is not known; did you mean " +
+                    nearest_name(name, preset_names()) + "? `routing presets` lists all");
 }
 
 std::string preset_summary(std::string_view name) {

@@ -10,7 +10,7 @@ namespace routing {
 
 // In alphabetical order.
 const std::vector<std::string>& preset_names();
-// The file as it is. An unknown name is a ConfigError that lists the names and the nearest.
+// The file as it is, its base not filled in. An unknown name is a ConfigError that names the nearest.
 const std::string& preset_text(std::string_view name);
 // Its first line of comment, for lists.
 std::string preset_summary(std::string_view name);

@@ -101,7 +101,13 @@ std::vector<std::pair<std::string, std::string>> routing_environment() {
 ExperimentConfig resolve(const ConfigSources& sources) {
   ExperimentConfig config;
   if (!sources.preset.empty()) apply_toml(config, preset_text(sources.preset), "preset " + sources.preset);
-  if (!sources.file.empty()) apply_toml(config, contents_of(sources.file), sources.file.string());
+  if (!sources.file.empty()) {
+    const std::string text = contents_of(sources.file);
+    const std::string base = base_of_toml(text, sources.file.string());
+    require<ConfigError>(base.empty() || sources.preset.empty(), sources.file.string(), ": base = \"", base,
+                         "\", but --preset ", sources.preset, " was given too; a run starts from one of them");
+    apply_toml(config, text, sources.file.string());
+  }
   apply_settings(config, settings_of_environment(sources.environment));
   apply_settings(config, settings_of_options(sources.settings));
   validate(config);

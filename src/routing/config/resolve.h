@@ -13,7 +13,7 @@ namespace routing {
 // Later ones win: defaults < preset < file < environment < settings.
 struct ConfigSources {
   std::string preset = {};                                            // a name of presets/; empty means none
-  std::filesystem::path file = {};                                    // TOML; empty means none
+  std::filesystem::path file = {};                                    // TOML; empty means none; its base: toml.h
   std::vector<std::pair<std::string, std::string>> environment = {};  // as from routing_environment()
   std::vector<std::string> settings = {};                             // "train.steps=200", as given to --set
 };

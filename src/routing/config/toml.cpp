@@ -1,6 +1,7 @@
 #include "routing/config/toml.h"
 
 #include "routing/config/keys.h"
+#include "routing/config/presets.h"
 #include "routing/core/error.h"
 #include "routing/core/nearest_name.h"
 
@@ -8,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <toml++/toml.h>
+#include <utility>
 
 namespace routing {
 namespace {
@@ -100,7 +102,12 @@ class Reader {
     for (const auto& [key, node] : table) {
       const std::string name = (section.empty() ? "" : section + ".") + std::string(key.str());
       const std::string place = origin_ + ":" + std::to_string(key.source().begin.line);
-      if (const toml::table* const inner = node.as_table(); inner != nullptr && known_section(place, name)) {
+      if (name == kBaseKey) {
+        require<ConfigError>(node.is_string(), place, ": base must be text in quotes, the name of a preset, but is ",
+                             found(node));
+        base = text_of(node);
+        base_place = place;
+      } else if (const toml::table* const inner = node.as_table(); inner != nullptr && known_section(place, name)) {
         read(*inner, name);
       } else {
         read_value(place, name, node);
@@ -109,8 +116,12 @@ class Reader {
   }
 
   std::vector<KeySetting> settings;
+  std::string base;  // the preset the file starts from; empty if it names none
+  std::string base_place;
 
  private:
+  static constexpr const char* kBaseKey = "base";
+
   static bool known_section(const std::string& place, const std::string& name) {
     if (is_section(name)) return true;
     if (find_key(experiment_key_table(), name) != nullptr) return false;
@@ -163,9 +174,7 @@ std::string as_toml(ValueKind kind, const std::string& value) {
   return kind == ValueKind::integer || kind == ValueKind::truth ? value : quoted(value);
 }
 
-}  // namespace
-
-void apply_toml(ExperimentConfig& config, const std::string& text, const std::string& origin) {
+Reader read_file(const std::string& text, const std::string& origin) {
   Reader reader(origin);
   try {
     reader.read(toml::parse(text), "");
@@ -173,7 +182,47 @@ void apply_toml(ExperimentConfig& config, const std::string& text, const std::st
     throw ConfigError(origin + ":" + std::to_string(error.source().begin.line) +
                       ": not TOML: " + std::string(error.description()));
   }
-  apply_settings(config, reader.settings);
+  return reader;
+}
+
+std::string joined(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : " -> ") + name;
+  return text;
+}
+
+}  // namespace
+
+void apply_toml(ExperimentConfig& config, const std::string& text, const std::string& origin,
+                const PresetLookup& presets) {
+  std::vector<Reader> chain{read_file(text, origin)};
+  std::vector<std::string> names;
+  while (!chain.back().base.empty()) {
+    const std::string name = chain.back().base;
+    const std::string place = chain.back().base_place;
+    const bool again = std::find(names.begin(), names.end(), name) != names.end();
+    names.push_back(name);
+    require<ConfigError>(!again, place, ": base = ", quoted(name), " leads back to itself (", joined(names),
+                         "); one of them must start from nothing");
+    std::string found_text;
+    try {
+      found_text = presets(name);
+    } catch (const ConfigError& error) {
+      throw ConfigError(place + ": base: " + error.what());
+    }
+    chain.push_back(read_file(found_text, "preset " + name));
+  }
+  ExperimentConfig changed = names.empty() ? config : ExperimentConfig{};
+  for (auto file = chain.rbegin(); file != chain.rend(); ++file) apply_settings(changed, file->settings);
+  config = std::move(changed);
+}
+
+void apply_toml(ExperimentConfig& config, const std::string& text, const std::string& origin) {
+  apply_toml(config, text, origin, preset_text);
+}
+
+std::string base_of_toml(const std::string& text, const std::string& origin) {
+  return read_file(text, origin).base;
 }
 
 std::string to_toml(const ExperimentConfig& config) {
