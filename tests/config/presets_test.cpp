@@ -115,6 +115,85 @@ TEST(Presets, TheLocalTwinDiffersInItsHeadsOnly) {
   EXPECT_EQ(layer.head_groups[0].heads, 8);
 }
 
+TEST(Presets, EveryDataSetHasTheRowsOfThePaper) {
+  for (const std::string set : {"enwik8", "wikitext103", "pg19", "cifar10", "imagenet64"}) {
+    for (const std::string row : {"paper", "code", "causal", "local", "lsh", "strided"}) {
+      EXPECT_EQ(preset_of(set + "-" + row).name, set + "-" + row);
+    }
+    EXPECT_EQ(preset_of("tiny-" + set).name, "tiny-" + set);
+  }
+}
+
+// What a likelihood of each is worth.
+TEST(Presets, OnlyTheAuthorsSelectionReadsTheFuture) {
+  for (const std::string& name : preset_names()) {
+    const bool authors = (name.ends_with("-paper") || name.ends_with("-code")) && !name.ends_with("-local-code");
+    EXPECT_EQ(validity_label(preset_of(name)), authors ? "selection reads the future" : "causal") << name;
+  }
+}
+
+TEST(Presets, TwinsDifferInWhatTheirNamesSay) {
+  using Keys = std::set<std::string>;
+  for (const std::string set : {"enwik8", "wikitext103", "pg19", "cifar10", "imagenet64"}) {
+    const ExperimentConfig causal = preset_of(set + "-causal");
+    for (const std::string& key : differences(preset_of(set + "-paper"), causal)) {
+      EXPECT_TRUE(key.starts_with("routing.") || key == "name" || key == "source") << set << " " << key;
+    }
+    EXPECT_EQ(differences(causal, preset_of(set + "-lsh")), (Keys{"name", "attention.content"})) << set;
+    EXPECT_EQ(differences(causal, preset_of(set + "-strided")), (Keys{"name", "attention.content"})) << set;
+    const auto& lsh = std::get<LshPattern>(causal.patterns.lsh.pattern);
+    EXPECT_EQ(lsh.buckets, causal.routing.routing().clusters) << set;
+    EXPECT_EQ(lsh.window, causal.routing.routing().window) << set;
+    for (const std::string& key : differences(preset_of(set + "-paper"), preset_of(set + "-local"))) {
+      EXPECT_TRUE(Keys({"name", "source", "attention.content", "model.layers"}).contains(key)) << set << " " << key;
+    }
+  }
+  for (const std::string name : {"tiny-wikitext103", "tiny-cifar10"}) {
+    EXPECT_EQ(differences(preset_of(name), preset_of(name + "-local")), (Keys{"name", "attention.content"}));
+    EXPECT_EQ(differences(preset_of(name), preset_of(name + "-full")), (Keys{"name", "attention.content"}));
+  }
+}
+
+// Positions of images come from embeddings (FACTS C5, A10).
+TEST(Presets, HeadsOfImagesHaveNoRelativePositionsAndLocalHeadsOfTextDo) {
+  for (const std::string& name : preset_names()) {
+    const ExperimentConfig config = preset_of(name);
+    const bool image = config.model.image_height > 0;
+    for (const LayerRule& rule : layer_rules(config)) {
+      for (const HeadGroupConfig& group : rule.head_groups) {
+        if (!image && !std::holds_alternative<LocalPattern>(group.pattern)) continue;
+        EXPECT_EQ(group.relative, image ? RelativePosition::none : RelativePosition::true_offset) << name;
+      }
+    }
+    if (!image) continue;
+    EXPECT_EQ(config.train.sequence_length, 3 * config.model.image_height * config.model.image_width) << name;
+  }
+}
+
+// Table 1: heads, layers and window of its first three rows, and one routed row by --set.
+TEST(Presets, CifarRowsAreThoseOfTheTable) {
+  const auto content = [](const ExperimentConfig& config, std::int64_t layer) {
+    return attention_of_layer(config, layer).head_groups.back();
+  };
+  const ExperimentConfig full = preset_of("cifar10-full");
+  EXPECT_EQ(attention_of_layer(full, 0).head_groups.size(), 1U);
+  EXPECT_EQ(content(full, 0).heads, 8);
+  EXPECT_TRUE(std::holds_alternative<FullPattern>(content(full, 0).pattern));
+  const ExperimentConfig random = preset_of("cifar10-random");
+  EXPECT_TRUE(std::holds_alternative<LocalPattern>(content(random, 3).pattern));
+  EXPECT_EQ(content(random, 4).heads, 4);
+  EXPECT_EQ(std::get<RandomPattern>(content(random, 4).pattern), (RandomPattern{.groups = 6, .window = 512}));
+  const ExperimentConfig row =
+      resolve({.preset = "cifar10-paper",
+               .settings = {"attention.content_heads=8", "attention.content_layers=top 12", "routing.window=512"}});
+  for (std::int64_t layer = 0; layer < 12; ++layer) {
+    ASSERT_EQ(attention_of_layer(row, layer).head_groups.size(), 1U);
+    EXPECT_EQ(content(row, layer).heads, 8);
+    EXPECT_EQ(std::get<RoutingPattern>(content(row, layer).pattern).window, 512);
+    EXPECT_EQ(std::get<RoutingPattern>(content(row, layer).pattern).clusters, 6);
+  }
+}
+
 TEST(Presets, QuickstartIsTinyEnwik8InSmallerStepsOnAnyFile) {
   EXPECT_EQ(differences(preset_of("tiny-enwik8"), preset_of("quickstart")),
             (std::set<std::string>{"name", "train.batch_size", "data.split"}));

@@ -1,0 +1,139 @@
+// The paper's models have as many weights as arithmetic says. Nothing is allocated: tensors are on the meta device.
+#include "routing/config/presets.h"
+
+#include "routing/config/resolve.h"
+#include "routing/model/parameter_count.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace routing {
+namespace {
+
+ExperimentConfig preset_of(const std::string& name, const std::vector<std::string>& settings = {}) {
+  return resolve({.preset = name, .settings = settings});
+}
+
+std::int64_t weights_of(const std::string& name, const std::vector<std::string>& settings = {}) {
+  return count_parameters(preset_of(name, settings)).total();
+}
+
+// One layer of the authors' code (FACTS A10, A12, A13, B3, C1, C6), written out.
+struct CodeLayer {
+  std::int64_t width = 0;
+  std::int64_t hidden = 0;
+  std::int64_t head_dim = 0;
+  std::int64_t largest_offset = 0;  // 0: no relative positions
+  bool routed = true;
+
+  std::int64_t weights() const {
+    const std::int64_t projections = 4 * width * width;  // queries, keys, values, output; unused key columns too
+    const std::int64_t head_mix = head_dim * head_dim;
+    const std::int64_t table = largest_offset > 0 ? (2 * largest_offset + 1) * head_dim : 0;
+    const std::int64_t relative = (routed ? 4 : 2) * table;  // keys and values, of local and of routed heads
+    const std::int64_t feedforward = hidden * width + hidden + width * hidden + width;
+    const std::int64_t norms = 2 * (width + width);
+    return projections + head_mix + relative + feedforward + norms;
+  }
+};
+
+// Table, dense layer after it, output layer; another two dense layers where the table is narrower (C2, C3).
+std::int64_t text_ends(std::int64_t vocabulary, std::int64_t width, std::int64_t embedding) {
+  const std::int64_t in = vocabulary * embedding + embedding * width + width;
+  const std::int64_t narrowing = embedding == width ? 0 : width * embedding + embedding;
+  return in + narrowing + vocabulary * embedding + vocabulary;
+}
+
+double millions(std::int64_t weights) {
+  return static_cast<double>(weights) / 1e6;
+}
+
+TEST(PresetWeights, Pg19CodeHasThoseOfTheCheckpoint) {
+  const CodeLayer local{.width = 1032, .hidden = 4096, .head_dim = 129, .largest_offset = 513, .routed = false};
+  CodeLayer routed = local;
+  routed.routed = true;
+  const std::int64_t expected = text_ends(98302, 1032, 1032) + 20 * local.weights() + 2 * routed.weights();
+  EXPECT_EQ(expected, 490'701'884);
+  EXPECT_EQ(weights_of("pg19-code"), expected);
+  EXPECT_NEAR(millions(expected), 490.7, 0.05) << "FACTS D; the authors count 8,256 numbers of centroids too";
+}
+
+TEST(PresetWeights, Pg19LocalCodeHasThoseOfTheBaseline) {
+  const CodeLayer layer{.width = 1032, .hidden = 4096, .head_dim = 129, .largest_offset = 513, .routed = false};
+  const std::int64_t expected = text_ends(98302, 1032, 1032) + 24 * layer.weights();
+  EXPECT_EQ(weights_of("pg19-local-code"), expected);
+  EXPECT_NEAR(millions(expected), 516.2, 0.05) << "FACTS C3";
+  const std::int64_t projection = 1032 * 1032 + 1032;
+  EXPECT_EQ(weights_of("pg19-local"), expected - 24 * 129 * 129 - projection) << "without the two habits of the code";
+}
+
+TEST(PresetWeights, Enwik8CodeHasThoseOfTheFacts) {
+  const CodeLayer layer{.width = 1024, .hidden = 3072, .head_dim = 128, .largest_offset = 513};
+  const std::int64_t expected = text_ends(258, 1024, 1024) + 12 * layer.weights();
+  EXPECT_EQ(expected, 134'012'162);
+  EXPECT_EQ(weights_of("enwik8-code"), expected);
+  EXPECT_NEAR(millions(expected), 134, 0.5);
+  const std::int64_t geglu = 3 * 1024 * 3072 - (2 * 1024 * 3072 + 3072 + 1024);
+  EXPECT_EQ(weights_of("enwik8-code", {"model.feedforward=geglu"}), expected + 12 * geglu);
+  EXPECT_NEAR(millions(expected + 12 * geglu), 172, 0.5);
+}
+
+TEST(PresetWeights, WikiText103CodeHasThoseOfTheFacts) {
+  const CodeLayer layer{.width = 1024, .hidden = 3072, .head_dim = 64, .largest_offset = 513};
+  const std::int64_t expected = text_ends(267'736, 1024, 256) + 14 * layer.weights();
+  EXPECT_EQ(expected, 288'527'576);
+  EXPECT_EQ(weights_of("wikitext103-code"), expected);
+  EXPECT_NEAR(millions(expected), 289, 0.5);
+  const std::int64_t geglu = 3 * 1024 * 3072 - (2 * 1024 * 3072 + 3072 + 1024);
+  EXPECT_EQ(weights_of("wikitext103-code", {"model.feedforward=geglu"}), expected + 14 * geglu);
+  EXPECT_NEAR(millions(expected + 14 * geglu), 333, 0.6);
+}
+
+// The embeddings of images are not in these: only the stack.
+TEST(PresetWeights, StacksOfImagesHaveThoseOfTheFacts) {
+  const CodeLayer cifar{.width = 1024, .hidden = 2048, .head_dim = 128};
+  const CodeLayer imagenet{.width = 1024, .hidden = 2048, .head_dim = 64};
+  EXPECT_EQ(count_parameters(preset_of("cifar10-code")).stack(), 12 * cifar.weights());
+  EXPECT_EQ(count_parameters(preset_of("imagenet64-code")).stack(), 24 * imagenet.weights());
+}
+
+TEST(PresetWeights, ThePaperHasNoMapOfHeadsAndNoKeysThatNothingReads) {
+  const std::int64_t tables = 2 * (2 * 513 + 1) * 64;  // of local heads; those of clusters have none
+  const std::int64_t keys = 1024 * 512;                // of the local half of the heads
+  const std::int64_t layer = 3 * 1024 * 1024 + keys + tables + 2 * 1024 * 3072 + 3072 + 1024 + 4 * 1024;
+  EXPECT_EQ(weights_of("wikitext103-paper"), text_ends(267'735, 1024, 256) + 10 * layer);
+}
+
+TEST(CountParameters, PartsOfAHandWorkedModel) {
+  ExperimentConfig config;
+  config.model = {.vocab_size = 10, .layers = 2, .width = 8, .embedding_width = 4, .feedforward_width = 12};
+  config.attention = {.heads = 2, .content_heads = 1, .content = "full"};
+  config.patterns.local.relative = RelativePosition::none;
+  config.patterns.full.relative = RelativePosition::none;
+  const ParameterCount count = count_parameters(config);
+  EXPECT_EQ(count.embedding, 10 * 4 + 4 * 8 + 8);
+  EXPECT_EQ(count.attention, 2 * 4 * 8 * 8);
+  EXPECT_EQ(count.feedforward, 2 * (2 * 8 * 12 + 12 + 8));
+  EXPECT_EQ(count.norms, (2 * 2 + 1) * 16);
+  EXPECT_EQ(count.output, 8 * 4 + 4 + 10 * 4 + 10);
+  EXPECT_EQ(count.total(), count.embedding + count.stack() + count.output);
+  EXPECT_EQ(count.stack(), count.attention + count.feedforward + count.norms);
+  EXPECT_EQ(count.a_word, 4 + 4 + 1);
+}
+
+TEST(CountParameters, AVocabularyOfTheDataCountsNothingButItsPrice) {
+  const ParameterCount tied = count_parameters(preset_of("tiny-wikitext103"));
+  EXPECT_EQ(tied.a_word, 128 + 1) << "one table and the bias";
+  const ParameterCount known = count_parameters(preset_of("tiny-wikitext103", {"model.vocab_size=1000"}));
+  EXPECT_EQ(known.total(), tied.total() + 1000 * tied.a_word);
+}
+
+TEST(PresetWeights, EveryPresetCanBeBuilt) {
+  for (const std::string& name : preset_names()) EXPECT_GT(weights_of(name), 500'000) << name;
+}
+
+}  // namespace
+}  // namespace routing
