@@ -134,7 +134,7 @@ PlanCost attention_step_cost(const TransformerImpl& model) {
   PlanCost cost;
   for (std::size_t layer = 0; layer < model.states().size(); ++layer) {
     const std::int64_t dim = head_dim(attention_of_layer(model.config(), static_cast<std::int64_t>(layer)));
-    for (const PatternPlan& made : model.states()[layer].plans) {
+    for (const PatternPlan& made : model.states()[layer].self.plans) {
       const std::int64_t pairs = made.plan.attended_pairs();
       cost.pairs += pairs;
       cost.flops += attention_forward_flops(pairs, dim, dim) + attention_backward_flops(pairs, dim, dim);

@@ -12,6 +12,18 @@ std::string_view to_string(FeedforwardKind kind) {
   return kind == FeedforwardKind::relu ? "relu" : "geglu";
 }
 
+std::string_view to_string(PositionKind kind) {
+  switch (kind) {
+    case PositionKind::none:
+      return "none";
+    case PositionKind::sinusoidal:
+      return "sinusoidal";
+    case PositionKind::learned:
+      return "learned";
+  }
+  return "";
+}
+
 std::string_view to_string(OptimizerKind kind) {
   switch (kind) {
     case OptimizerKind::adam:
@@ -46,6 +58,10 @@ std::string_view to_string(DataFormat format) {
       return "imagenet64";
     case DataFormat::images:
       return "images";
+    case DataFormat::copy:
+      return "copy";
+    case DataFormat::reverse:
+      return "reverse";
   }
   return "";
 }
@@ -102,6 +118,10 @@ NormPlacement parse_norm_placement(std::string_view word) {
 
 FeedforwardKind parse_feedforward_kind(std::string_view word) {
   return parse_word(word, "model.feedforward", kFeedforwardKinds);
+}
+
+PositionKind parse_position_kind(std::string_view word) {
+  return parse_word(word, "model.positions", kPositionKinds);
 }
 
 OptimizerKind parse_optimizer_kind(std::string_view word) {

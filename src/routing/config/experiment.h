@@ -22,9 +22,20 @@ enum class FeedforwardKind {
   geglu,  // W2 (gelu(Wg x) * (W1 x)), no biases, as the authors' code since November 2020
 };
 
+// What tells a token its place in its sequence, beside the relative positions of local and full heads.
+enum class PositionKind {
+  none,
+  sinusoidal,  // sines and cosines added to the embeddings; any length
+  learned,     // a table a sequence, of train.source_length or train.sequence_length rows
+};
+
 struct ModelConfig {
   std::int64_t vocab_size = 256;  // 0 means that of the data, which is known when training begins
   std::int64_t layers = 4;
+  // Layers of an encoder that reads a source sequence; the `layers` then also read what it makes of it
+  // (cross-attention). 0 means that there is no source: a decoder only.
+  std::int64_t encoder_layers = 0;
+  PositionKind positions = PositionKind::none;  // of an encoder-decoder
   std::int64_t width = 256;
   std::int64_t embedding_width = 0;  // 0 means width
   std::int64_t feedforward_width = 1024;
@@ -54,6 +65,12 @@ struct AttentionLayout {
   std::int64_t content_heads = 4;
   std::string content = "routing";     // full, strided, random, lsh, routing; "local" where there is no content pattern
   std::string content_layers = "all";  // "all", "top N", "bottom N" or "FIRST..LAST" counted from 0
+  // The same for the layers of an encoder, whose heads read on both sides; heads, content_heads and content_layers as
+  // above.
+  std::string encoder_content = "routing";
+  // Of the heads with which each decoder layer reads the source, so many follow cross_content; the rest are full.
+  std::int64_t cross_heads = 4;
+  std::string cross_content = "routing";  // full, local, random, lsh, routing
   friend bool operator==(const AttentionLayout&, const AttentionLayout&) = default;
 };
 
@@ -80,6 +97,8 @@ enum class DataFormat {
   cifar10,     // data_batch_1.bin … data_batch_5.bin, test_batch.bin
   imagenet64,  // train_64x64/, valid_64x64/ of PNG, or train_data_batch_1.npz …, val_data.npz
   images,      // any folder of PNG files of one size
+  copy,        // made up, no path: random symbols; the target is the source
+  reverse,     // the same with the source backwards
 };
 enum class TokenKind {
   automatic,  // words for wikitext, subwords for pg19 and text, subpixels for images, otherwise bytes
@@ -116,7 +135,8 @@ struct TrainConfig {
   double minutes = 0.0;  // stop after so long; 0 means by steps only
   std::int64_t batch_size = 4;
   std::int64_t sequence_length = 2048;
-  std::int64_t accumulation = 1;  // batches summed into one optimiser step
+  std::int64_t source_length = 0;  // of what an encoder reads; 0 means sequence_length
+  std::int64_t accumulation = 1;   // batches summed into one optimiser step
   // Each batch is cut to a length drawn from this one to sequence_length (FACTS G3); 0 means none is cut.
   std::int64_t shortest_length = 0;
   std::uint64_t seed = 1;
@@ -169,11 +189,13 @@ struct ExperimentConfig {
 
 inline constexpr std::array kNormPlacements{NormPlacement::post, NormPlacement::pre};
 inline constexpr std::array kFeedforwardKinds{FeedforwardKind::relu, FeedforwardKind::geglu};
+inline constexpr std::array kPositionKinds{PositionKind::none, PositionKind::sinusoidal, PositionKind::learned};
 inline constexpr std::array kOptimizerKinds{OptimizerKind::adam, OptimizerKind::adamw, OptimizerKind::adafactor,
                                             OptimizerKind::adafactorw};
 inline constexpr std::array kDataFormats{DataFormat::automatic, DataFormat::bytes,      DataFormat::enwik8,
                                          DataFormat::wikitext,  DataFormat::pg19,       DataFormat::text,
-                                         DataFormat::cifar10,   DataFormat::imagenet64, DataFormat::images};
+                                         DataFormat::cifar10,   DataFormat::imagenet64, DataFormat::images,
+                                         DataFormat::copy,      DataFormat::reverse};
 inline constexpr std::array kTokenKinds{TokenKind::automatic, TokenKind::bytes, TokenKind::words, TokenKind::subwords,
                                         TokenKind::subpixels};
 inline constexpr std::array kScheduleKinds{ScheduleKind::constant, ScheduleKind::vaswani, ScheduleKind::cosine,
@@ -183,6 +205,7 @@ inline constexpr std::array kPrecisions{Precision::fp32, Precision::bf16, Precis
 
 std::string_view to_string(NormPlacement norm);
 std::string_view to_string(FeedforwardKind kind);
+std::string_view to_string(PositionKind kind);
 std::string_view to_string(OptimizerKind kind);
 std::string_view to_string(DataFormat format);  // DataFormat::automatic is "auto"
 std::string_view to_string(TokenKind kind);     // TokenKind::automatic is "auto"
@@ -193,6 +216,7 @@ std::string_view to_string(Precision precision);  // Precision::automatic is "au
 // The inverse of to_string; a ConfigError names the nearest word.
 NormPlacement parse_norm_placement(std::string_view word);
 FeedforwardKind parse_feedforward_kind(std::string_view word);
+PositionKind parse_position_kind(std::string_view word);
 OptimizerKind parse_optimizer_kind(std::string_view word);
 DataFormat parse_data_format(std::string_view word);
 TokenKind parse_token_kind(std::string_view word);
@@ -200,8 +224,10 @@ ScheduleKind parse_schedule_kind(std::string_view word);
 DataOrder parse_data_order(std::string_view word);
 Precision parse_precision(std::string_view word);
 
-// What attention.content may be: "local", "full", "strided", "random", "lsh", "routing".
+// What attention.content and attention.encoder_content may be: "local", "full", "strided", "random", "lsh", "routing".
 const std::vector<std::string>& content_patterns();
+// What attention.cross_content may be: the same without "strided", since source and target have no common time.
+const std::vector<std::string>& cross_patterns();
 // What attention.content_layers says: "all", "top 2", "bottom 2", "1..3".
 LayerRange parse_content_layers(std::string_view text);
 
@@ -211,7 +237,20 @@ std::vector<LayerRule> layer_rules(const ExperimentConfig& config);
 // The attention of one layer of the model, counted from 0 at the bottom.
 AttentionConfig attention_of_layer(const ExperimentConfig& config, std::int64_t layer);
 
-// "causal", or "selection reads the future" if any layer's does.
+// The same for the layers of an encoder. The sections say how heads read in causal attention; here their heads read on
+// both sides, so recency is off, and routed heads have keys of their own (FACTS A16).
+std::vector<LayerRule> encoder_layer_rules(const ExperimentConfig& config);
+AttentionConfig attention_of_encoder_layer(const ExperimentConfig& config, std::int64_t layer);
+// With which layer `layer` of the decoder reads the source: full heads first, then those of cross_content. No head
+// shares queries and keys or knows relative positions; local heads are cut into blocks.
+AttentionConfig cross_attention_of_layer(const ExperimentConfig& config, std::int64_t layer);
+
+// Tokens that an encoder reads at most: train.source_length, or train.sequence_length where that is 0.
+std::int64_t source_length(const TrainConfig& train);
+
+// "causal", or "selection reads the future" if any layer's does. What a decoder reads of the source is never the
+// future, so an encoder may select as it likes; in cross-attention it is the decoder's own queries that would compete
+// with later ones.
 std::string validity_label(const ExperimentConfig& config);
 
 // Throws a ConfigError that names the key, the two values and the remedy.

@@ -12,6 +12,9 @@ void add_model(Keys& keys) {
   KeySection model(keys, "model.", &ExperimentConfig::model);
   model.add("vocab_size", &M::vocab_size, "different tokens; 256 for bytes and images, 0 means those of the data");
   model.add("layers", &M::layers, "layers of the stack");
+  model.add("encoder_layers", &M::encoder_layers, "layers of an encoder that reads a source; 0 means a decoder only");
+  model.add_word("positions", &M::positions, kPositionKinds,
+                 "absolute positions of an encoder-decoder: none, sinusoidal or learned");
   model.add("width", &M::width, "of the stack");
   model.add("embedding_width", &M::embedding_width, "of the token embeddings; 0 means model.width");
   model.add("feedforward_width", &M::feedforward_width, "of the feed-forward hidden layer");
@@ -48,6 +51,16 @@ void add_attention(Keys& keys) {
       "content_layers", &A::content_layers,
       [](const std::string&, const std::string& text) { parse_content_layers(text); },
       "layers that have them: all, top N, bottom N, or FIRST..LAST counted from 0 at the bottom");
+  attention.add_checked(
+      "encoder_content", &A::encoder_content,
+      [](const std::string& key, const std::string& text) { require_word(text, key, content_patterns()); },
+      "the same as attention.content for the layers of an encoder");
+  attention.add("cross_heads", &A::cross_heads,
+                "how many heads that read the source follow attention.cross_content; the rest are full");
+  attention.add_checked(
+      "cross_content", &A::cross_content,
+      [](const std::string& key, const std::string& text) { require_word(text, key, cross_patterns()); },
+      "pattern of those heads: full, local, random, lsh or routing");
 }
 
 // What the heads of every pattern have; `section` reaches their HeadGroupConfig.
@@ -134,7 +147,7 @@ void add_data(Keys& keys) {
   KeySection data(keys, "data.", &ExperimentConfig::data);
   data.add("path", &DataConfig::path, "any file, or the folder of a data set");
   data.add_word("format", &DataConfig::format, kDataFormats,
-                "auto, bytes, enwik8, wikitext, pg19, text, cifar10, imagenet64 or images");
+                "auto, bytes, enwik8, wikitext, pg19, text, cifar10, imagenet64, images, copy or reverse");
   data.add_word("tokens", &DataConfig::tokens, kTokenKinds,
                 "auto (by the format), bytes, words, subwords or subpixels");
   data.add_checked(
@@ -156,6 +169,7 @@ void add_train(Keys& keys) {
   train.add("minutes", &T::minutes, "stop after so long; 0 means by steps only");
   train.add("batch_size", &T::batch_size, "sequences of a batch");
   train.add("sequence_length", &T::sequence_length, "tokens of a sequence");
+  train.add("source_length", &T::source_length, "tokens that an encoder reads; 0 means train.sequence_length");
   train.add("accumulation", &T::accumulation, "batches summed into one optimiser step");
   train.add("shortest_length", &T::shortest_length,
             "cut each batch to a random length from this one up; 0 means none is cut");

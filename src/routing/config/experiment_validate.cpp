@@ -38,6 +38,13 @@ void validate_model(const ModelConfig& model) {
                        model.image_height, " and model.image_width ", model.image_width,
                        "; an image has both, text has neither");
   at_least("model.layers", model.layers, 1);
+  at_least("model.encoder_layers", model.encoder_layers, 0);
+  require<ConfigError>(model.encoder_layers > 0 || model.positions == PositionKind::none, "model.positions is ",
+                       to_string(model.positions),
+                       ", but a model with model.encoder_layers 0 knows relative positions only; use none");
+  require<ConfigError>(model.encoder_layers == 0 || model.image_height == 0, "model.encoder_layers is ",
+                       model.encoder_layers, ", but images (model.image_height ", model.image_height,
+                       ") have no source to read; set one of them to 0");
   at_least("model.width", model.width, 1);
   at_least("model.embedding_width", model.embedding_width, 0);
   at_least("model.feedforward_width", model.feedforward_width, 1);
@@ -73,6 +80,7 @@ void validate_train(const TrainConfig& train) {
   not_negative("train.minutes", train.minutes);
   at_least("train.batch_size", train.batch_size, 1);
   at_least("train.sequence_length", train.sequence_length, 1);
+  at_least("train.source_length", train.source_length, 0);
   at_least("train.accumulation", train.accumulation, 1);
   at_least("train.shortest_length", train.shortest_length, 0);
   require<ConfigError>(train.shortest_length <= train.sequence_length, "train.shortest_length ", train.shortest_length,
@@ -114,10 +122,29 @@ void validate_eval(const ExperimentConfig& config) {
   not_negative("eval.subwords_per_word", eval.subwords_per_word);
 }
 
+// Made-up pairs of sequences: the target is as long as the source and an end symbol.
+void validate_sequence_task(const ExperimentConfig& config) {
+  const DataFormat format = config.data.format;
+  if (format != DataFormat::copy && format != DataFormat::reverse) return;
+  require<ConfigError>(config.model.encoder_layers > 0, "data.format is ", to_string(format),
+                       ", whose targets follow from a source, but model.encoder_layers is 0; raise it");
+  require<ConfigError>(config.model.vocab_size >= 3, "model.vocab_size is ", config.model.vocab_size,
+                       ", but data.format ", to_string(format),
+                       " has a start, an end and at least one symbol; use 3 or more");
+  const std::int64_t longest = source_length(config.train);
+  require<ConfigError>(config.train.source_length > 0 && config.train.sequence_length == longest + 1,
+                       "train.sequence_length is ", config.train.sequence_length, " and train.source_length ",
+                       config.train.source_length, ", but a target of data.format ", to_string(format),
+                       " is its source and an end symbol; set both, the first one higher by 1");
+  require<ConfigError>(config.train.shortest_length <= longest, "train.shortest_length ", config.train.shortest_length,
+                       " is longer than train.source_length ", longest, "; lower it, or set 0 for none");
+}
+
 void validate_data(const ExperimentConfig& config) {
   const ModelConfig& model = config.model;
   at_least("data.vocabulary_size", config.data.vocabulary_size, 2);
   at_least("data.image_size", config.data.image_size, 0);
+  validate_sequence_task(config);
   if (model.image_height == 0) return;
   require<ConfigError>(
       !model.tied_output,
@@ -129,38 +156,57 @@ void validate_data(const ExperimentConfig& config) {
 }
 
 // A window never reads more than the sequence: a longer one is a mistake in one of the two numbers.
-void validate_window(const HeadGroupConfig& group, std::int64_t sequence_length) {
+struct LengthKey {
+  const char* key;
+  std::int64_t length;
+};
+void validate_window(const HeadGroupConfig& group, const LengthKey& sequence) {
   const std::string key = pattern_name(group.pattern) + ".window";
   std::visit(
       [&](const auto& pattern) {
         if constexpr (requires { pattern.window; }) {
-          require<ConfigError>(pattern.window <= sequence_length, key, " ", pattern.window,
-                               " is longer than train.sequence_length ", sequence_length, "; lower ", key,
-                               " or raise train.sequence_length");
+          require<ConfigError>(pattern.window <= sequence.length, key, " ", pattern.window, " is longer than ",
+                               sequence.key, " ", sequence.length, "; lower ", key, " or raise ", sequence.key);
         }
       },
       group.pattern);
 }
 
-void validate_attention(const ExperimentConfig& config) {
-  const ModelConfig& model = config.model;
-  const AttentionLayout& layout = config.attention;
-  const std::vector<LayerRule> rules = layer_rules(config);
-  require<ConfigError>(model.head_dim > 0 || model.width % layout.heads == 0, "model.width ", model.width,
-                       " is not a multiple of attention.heads ", layout.heads,
-                       "; change one of them or set model.head_dim");
-  const LayerRange range = parse_content_layers(layout.content_layers);
-  const std::int64_t reach = range.first < 0 ? -range.first : range.last + 1;  // layers it needs at least
-  require<ConfigError>(reach <= model.layers, "attention.content_layers '", layout.content_layers, "' needs ", reach,
-                       " layers, but model.layers is ", model.layers,
-                       "; change attention.content_layers or raise model.layers");
+// The self-attention of one stack.
+void validate_stack(const std::vector<LayerRule>& rules, AttentionKind kind, const LengthKey& sequence) {
   for (const LayerRule& rule : rules) {
     for (const HeadGroupConfig& group : rule.head_groups) {
-      validate_head_group("[" + pattern_name(group.pattern) + "]", group, AttentionKind::causal_self);
-      validate_window(group, config.train.sequence_length);
+      validate_head_group("[" + pattern_name(group.pattern) + "]", group, kind);
+      validate_window(group, sequence);
     }
   }
+}
+
+void validate_content_layers(const AttentionLayout& layout, const LengthKey& layers) {
+  const LayerRange range = parse_content_layers(layout.content_layers);
+  const std::int64_t reach = range.first < 0 ? -range.first : range.last + 1;  // layers it needs at least
+  require<ConfigError>(reach <= layers.length, "attention.content_layers '", layout.content_layers, "' needs ", reach,
+                       " layers, but ", layers.key, " is ", layers.length,
+                       "; change attention.content_layers or raise ", layers.key);
+}
+
+void validate_attention(const ExperimentConfig& config) {
+  const ModelConfig& model = config.model;
+  const std::vector<LayerRule> rules = layer_rules(config);
+  require<ConfigError>(model.head_dim > 0 || model.width % config.attention.heads == 0, "model.width ", model.width,
+                       " is not a multiple of attention.heads ", config.attention.heads,
+                       "; change one of them or set model.head_dim");
+  validate_content_layers(config.attention, {"model.layers", model.layers});
+  validate_stack(rules, AttentionKind::causal_self, {"train.sequence_length", config.train.sequence_length});
   for (std::int64_t layer = 0; layer < model.layers; ++layer) validate(attention_of_layer(config, layer));
+  if (model.encoder_layers == 0) return;
+  validate_content_layers(config.attention, {"model.encoder_layers", model.encoder_layers});
+  validate_stack(encoder_layer_rules(config), AttentionKind::bidirectional_self,
+                 {"train.source_length", source_length(config.train)});
+  for (std::int64_t layer = 0; layer < model.encoder_layers; ++layer) {
+    validate(attention_of_encoder_layer(config, layer));
+  }
+  for (std::int64_t layer = 0; layer < model.layers; ++layer) validate(cross_attention_of_layer(config, layer));
 }
 
 }  // namespace

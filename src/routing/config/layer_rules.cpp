@@ -7,16 +7,29 @@
 namespace routing {
 namespace {
 
-// The section of attention.content with its own pattern.
-HeadGroupConfig content_group(const ExperimentConfig& config) {
-  const std::string& content = config.attention.content;
+// The section of a pattern; `key` is where its name was found.
+HeadGroupConfig section_of(const ExperimentConfig& config, const std::string& content, const char* key) {
   if (content == "routing") return config.routing.group;
   for (const HeadGroupConfig* section : {&config.patterns.local, &config.patterns.full, &config.patterns.strided,
                                          &config.patterns.random, &config.patterns.lsh}) {
     if (pattern_name(section->pattern) == content) return *section;
   }
-  require_word(content, "attention.content", content_patterns());
+  require_word(content, key, content_patterns());
   return {};
+}
+
+// Sections are written for causal self-attention; this is what they mean elsewhere.
+HeadGroupConfig for_kind(HeadGroupConfig group, AttentionKind kind) {
+  if (kind == AttentionKind::causal_self) return group;
+  group.recency = false;
+  if (std::holds_alternative<RoutingPattern>(group.pattern)) group.shared_query_key = false;
+  if (kind == AttentionKind::bidirectional_self) return group;
+  group.shared_query_key = false;
+  group.self = SelfRule::allowed;
+  group.relative = RelativePosition::none;
+  group.max_relative = 0;
+  if (auto* const local = std::get_if<LocalPattern>(&group.pattern)) local->form = LocalForm::block;
+  return group;
 }
 
 // With its heads, and offsets up to the window unless the section says otherwise.
@@ -37,10 +50,60 @@ std::optional<std::int64_t> count_of(std::string_view text) {
   return count && *count >= 0 ? count : std::nullopt;
 }
 
+// Both stacks of self-attention: local heads, and those of `content` in the layers of attention.content_layers.
+std::vector<LayerRule> self_attention_rules(const ExperimentConfig& config, AttentionKind kind) {
+  const AttentionLayout& layout = config.attention;
+  const bool encoder = kind == AttentionKind::bidirectional_self;
+  const std::string& name = encoder ? layout.encoder_content : layout.content;
+  require<ConfigError>(layout.heads >= 1, "attention.heads is ", layout.heads, ", but it must be at least 1");
+  require<ConfigError>(layout.content_heads >= 0 && layout.content_heads <= layout.heads, "attention.content_heads ",
+                       layout.content_heads, " is not between 0 and attention.heads ", layout.heads,
+                       "; lower attention.content_heads or raise attention.heads");
+  const HeadGroupConfig local_heads = for_kind(config.patterns.local, kind);
+  const HeadGroupConfig content =
+      for_kind(section_of(config, name, encoder ? "attention.encoder_content" : "attention.content"), kind);
+  const LayerRange range = parse_content_layers(layout.content_layers);
+  const LayerRule local{every_layer(), {with_heads(local_heads, layout.heads)}};
+  if (name == "local" || layout.content_heads == 0) return {local};
+
+  LayerRule mixed{range, {}};
+  const std::int64_t rest = layout.heads - layout.content_heads;
+  if (rest > 0) mixed.head_groups.push_back(with_heads(local_heads, rest));
+  mixed.head_groups.push_back(with_heads(content, layout.content_heads));
+  if (range == every_layer()) return {mixed};
+  return {local, mixed};
+}
+
+// What the attentions of all kinds have in common.
+AttentionConfig attention_with(const ExperimentConfig& config, AttentionKind kind, const std::string& content) {
+  const bool routed = content == "routing";
+  return {.kind = kind,
+          .width = config.model.width,
+          .head_dim = config.model.head_dim == 0 ? std::nullopt : std::optional(config.model.head_dim),
+          .dropout = config.model.attention_dropout,
+          .initial_scale = config.model.initial_scale,
+          .head_mix = routed && config.routing.head_mix,
+          .unused_key_columns = routed && config.routing.unused_key_columns,
+          .head_groups = {}};
+}
+
+bool selects_from_the_whole_sequence(const AttentionConfig& attention) {
+  for (const HeadGroupConfig& group : attention.head_groups) {
+    const auto* const routing = std::get_if<RoutingPattern>(&group.pattern);
+    if (routing != nullptr && routing->selection == RoutingSelection::balanced) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 const std::vector<std::string>& content_patterns() {
   static const std::vector<std::string> names{"local", "full", "strided", "random", "lsh", "routing"};
+  return names;
+}
+
+const std::vector<std::string>& cross_patterns() {
+  static const std::vector<std::string> names{"full", "local", "random", "lsh", "routing"};
   return names;
 }
 
@@ -68,42 +131,54 @@ LayerRange parse_content_layers(std::string_view text) {
 }
 
 std::vector<LayerRule> layer_rules(const ExperimentConfig& config) {
-  const AttentionLayout& layout = config.attention;
-  require<ConfigError>(layout.heads >= 1, "attention.heads is ", layout.heads, ", but it must be at least 1");
-  require<ConfigError>(layout.content_heads >= 0 && layout.content_heads <= layout.heads, "attention.content_heads ",
-                       layout.content_heads, " is not between 0 and attention.heads ", layout.heads,
-                       "; lower attention.content_heads or raise attention.heads");
-  const HeadGroupConfig content = content_group(config);
-  const LayerRange range = parse_content_layers(layout.content_layers);
-  const LayerRule local{every_layer(), {with_heads(config.patterns.local, layout.heads)}};
-  if (layout.content == "local" || layout.content_heads == 0) return {local};
+  return self_attention_rules(config, AttentionKind::causal_self);
+}
 
-  LayerRule mixed{range, {}};
-  const std::int64_t local_heads = layout.heads - layout.content_heads;
-  if (local_heads > 0) mixed.head_groups.push_back(with_heads(config.patterns.local, local_heads));
-  mixed.head_groups.push_back(with_heads(content, layout.content_heads));
-  if (range == every_layer()) return {mixed};
-  return {local, mixed};
+std::vector<LayerRule> encoder_layer_rules(const ExperimentConfig& config) {
+  return self_attention_rules(config, AttentionKind::bidirectional_self);
 }
 
 AttentionConfig attention_of_layer(const ExperimentConfig& config, std::int64_t layer) {
-  const bool routed = config.attention.content == "routing";
-  return {.name = "layer " + std::to_string(layer),
-          .kind = AttentionKind::causal_self,
-          .width = config.model.width,
-          .head_dim = config.model.head_dim == 0 ? std::nullopt : std::optional(config.model.head_dim),
-          .dropout = config.model.attention_dropout,
-          .initial_scale = config.model.initial_scale,
-          .head_mix = routed && config.routing.head_mix,
-          .unused_key_columns = routed && config.routing.unused_key_columns,
-          .head_groups = head_groups_of_layer(layer_rules(config), layer, config.model.layers)};
+  AttentionConfig attention = attention_with(config, AttentionKind::causal_self, config.attention.content);
+  attention.name = "layer " + std::to_string(layer);
+  attention.head_groups = head_groups_of_layer(layer_rules(config), layer, config.model.layers);
+  return attention;
+}
+
+AttentionConfig attention_of_encoder_layer(const ExperimentConfig& config, std::int64_t layer) {
+  AttentionConfig attention =
+      attention_with(config, AttentionKind::bidirectional_self, config.attention.encoder_content);
+  attention.name = "encoder layer " + std::to_string(layer);
+  attention.head_groups = head_groups_of_layer(encoder_layer_rules(config), layer, config.model.encoder_layers);
+  return attention;
+}
+
+AttentionConfig cross_attention_of_layer(const ExperimentConfig& config, std::int64_t layer) {
+  const AttentionLayout& layout = config.attention;
+  require_word(layout.cross_content, "attention.cross_content", cross_patterns());
+  require<ConfigError>(layout.cross_heads >= 0 && layout.cross_heads <= layout.heads, "attention.cross_heads ",
+                       layout.cross_heads, " is not between 0 and attention.heads ", layout.heads,
+                       "; lower attention.cross_heads or raise attention.heads");
+  AttentionConfig attention = attention_with(config, AttentionKind::cross, layout.cross_content);
+  attention.name = "cross-attention of layer " + std::to_string(layer);
+  const auto add = [&](const HeadGroupConfig& section, std::int64_t heads) {
+    if (heads > 0) attention.head_groups.push_back(with_heads(for_kind(section, AttentionKind::cross), heads));
+  };
+  add(config.patterns.full, layout.heads - layout.cross_heads);
+  add(section_of(config, layout.cross_content, "attention.cross_content"), layout.cross_heads);
+  return attention;
+}
+
+std::int64_t source_length(const TrainConfig& train) {
+  return train.source_length > 0 ? train.source_length : train.sequence_length;
 }
 
 std::string validity_label(const ExperimentConfig& config) {
   for (std::int64_t layer = 0; layer < config.model.layers; ++layer) {
-    for (const HeadGroupConfig& group : attention_of_layer(config, layer).head_groups) {
-      const auto* const routing = std::get_if<RoutingPattern>(&group.pattern);
-      if (routing != nullptr && routing->selection == RoutingSelection::balanced) return "selection reads the future";
+    const bool cross = config.model.encoder_layers > 0;
+    if (selects_from_the_whole_sequence(attention_of_layer(config, layer)) ||
+        (cross && selects_from_the_whole_sequence(cross_attention_of_layer(config, layer)))) {
+      return "selection reads the future";
     }
   }
   return "causal";

@@ -3,6 +3,7 @@
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <string>
 #include <utility>
 
 namespace routing {
@@ -11,24 +12,35 @@ namespace {
 // One run of a block.
 struct Run {
   BlockImpl* block;  // the model outlives the graphs made with it
-  AttentionState* state;
+  BlockState* state;
   ForwardContext context;
 };
 
 // What its second run needs; lives in the autograd graph.
 struct SavedRun : torch::CustomClassHolder {
-  explicit SavedRun(const Run& run) : block(run.block), state(*run.state), context(run.context) {}
+  explicit SavedRun(const Run& run) : block(run.block), state(*run.state), context(run.context) {
+    // A saved variable of the graph; here it would keep its own graph alive.
+    state.cross.memory = at::Tensor();
+  }
   BlockImpl* block;
-  AttentionState state;
+  BlockState state;
   ForwardContext context;
 };
 
+// A copy of a saved tensor from which a second graph may begin.
+at::Tensor new_leaf(const at::Tensor& saved) {
+  return saved.detach().requires_grad_(saved.requires_grad());
+}
+
 class Recomputed : public torch::autograd::Function<Recomputed> {
  public:
+  // Without cross-attention the memory is the anchor.
   static torch::autograd::variable_list forward(torch::autograd::AutogradContext* context, const at::Tensor& input,
-                                                const at::Tensor& /*anchor*/, const Run& run) {
+                                                const at::Tensor& memory, const at::Tensor& /*anchor*/,
+                                                const Run& run) {
     const BlockResult result = run.block->forward(input, *run.state, run.context);
-    context->save_for_backward({input});
+    context->save_for_backward({input, memory});
+    context->saved_data["has_memory"] = run.state->cross.memory.defined();
     context->saved_data["run"] = c10::IValue::make_capsule(c10::make_intrusive<SavedRun>(run));
     context->saved_data["has_loss"] = result.auxiliary_loss.defined();
     return {result.output,
@@ -39,10 +51,14 @@ class Recomputed : public torch::autograd::Function<Recomputed> {
                                                  torch::autograd::variable_list gradients) {
     const auto capsule = context->saved_data["run"].toCapsule();
     auto& run = static_cast<SavedRun&>(*capsule);
-    const at::Tensor saved = context->get_saved_variables()[0];
+    const torch::autograd::variable_list saved = context->get_saved_variables();
     const at::AutoGradMode with_gradient(true);
-    const at::Tensor input = saved.detach().requires_grad_(saved.requires_grad());
-    run.state.reuse_plans = true;
+    const at::Tensor input = new_leaf(saved[0]);
+    at::Tensor memory;
+    if (context->saved_data["has_memory"].toBool()) memory = new_leaf(saved[1]);
+    run.state.self.reuse_plans = true;
+    run.state.cross.reuse_plans = true;
+    run.state.cross.memory = memory;
     const BlockResult result = run.block->forward(input, run.state, run.context);
     torch::autograd::variable_list outputs{result.output};
     torch::autograd::variable_list output_gradients{gradients[0].defined() ? gradients[0]
@@ -53,57 +69,79 @@ class Recomputed : public torch::autograd::Function<Recomputed> {
     }
     // Adds to the gradients of the block's own parameters on the way.
     torch::autograd::backward(outputs, output_gradients);
-    // It would keep the second graph until the first one goes.
-    run.state.auxiliary_loss = at::Tensor();
-    return {input.grad(), at::Tensor(), at::Tensor()};
+    // They would keep the second graph until the first one goes.
+    run.state.self.auxiliary_loss = at::Tensor();
+    run.state.cross.auxiliary_loss = at::Tensor();
+    run.state.cross.memory = at::Tensor();
+    return {input.grad(), memory.defined() ? memory.grad() : at::Tensor(), at::Tensor(), at::Tensor()};
   }
 };
 
-}  // namespace
-
-BlockImpl::BlockImpl(const ExperimentConfig& config, std::int64_t layer, const at::TensorOptions& options)
-    : norm_(config.model.norm),
-      dropout_(config.model.residual_dropout),
-      place_{.seed = config.train.seed, .layer = layer, .part = "decoder block"} {
-  attention_ = register_module(
-      "attention",
-      MultiHeadAttention(attention_of_layer(config, layer),
-                         LayerPlace{.seed = config.train.seed, .layer = layer, .part = "decoder self"}, options));
-  feedforward_ = register_module(
-      "feedforward",
-      Feedforward(config.model, LayerPlace{.seed = config.train.seed, .layer = layer, .part = "decoder feedforward"},
-                  options));
-  attention_norm_ = register_module("attention_norm", LayerNorm(config.model.width, options));
-  feedforward_norm_ = register_module("feedforward_norm", LayerNorm(config.model.width, options));
+AttentionConfig self_attention(const ExperimentConfig& config, const BlockPlace& place) {
+  return place.role == BlockRole::encoder ? attention_of_encoder_layer(config, place.layer)
+                                          : attention_of_layer(config, place.layer);
 }
 
-BlockResult BlockImpl::forward(const at::Tensor& input, AttentionState& state, const ForwardContext& context) {
+void prepare(AttentionState& state, const ForwardContext& context) {
   state.step = context.step;
   state.sample_ids = context.sample_ids;
   state.precision = context.precision;
-  const bool training = is_training();
-  const DropoutUse attention_dropout{.probability = dropout_, .place = &place_, .use = "attention output"};
-  const DropoutUse feedforward_dropout{.probability = dropout_, .place = &place_, .use = "feedforward output"};
-  at::Tensor x = input;
-  if (norm_ == NormPlacement::pre) {
-    x = x + drop(attention_->forward(attention_norm_->forward(x), state), attention_dropout, training, context);
-    x = x + drop(feedforward_->forward(feedforward_norm_->forward(x), context), feedforward_dropout, training, context);
-  } else {
-    x = attention_norm_->forward(x + drop(attention_->forward(x, state), attention_dropout, training, context));
-    x = feedforward_norm_->forward(x + drop(feedforward_->forward(x, context), feedforward_dropout, training, context));
-  }
-  return {x, state.auxiliary_loss};
 }
 
-BlockResult BlockImpl::forward_recomputed(const at::Tensor& input, AttentionState& state,
-                                          const ForwardContext& context) {
+}  // namespace
+
+BlockImpl::BlockImpl(const ExperimentConfig& config, const BlockPlace& place, const at::TensorOptions& options)
+    : norm_(config.model.norm), dropout_(config.model.residual_dropout) {
+  const std::string stack = place.role == BlockRole::encoder ? "encoder" : "decoder";
+  const auto part = [&](const char* name) {
+    return LayerPlace{.seed = config.train.seed, .layer = place.layer, .part = stack + " " + name};
+  };
+  const auto norm = [&](const char* name) { return register_module(name, LayerNorm(config.model.width, options)); };
+  place_ = part("block");
+  attention_ = register_module("attention", MultiHeadAttention(self_attention(config, place), part("self"), options));
+  feedforward_ = register_module("feedforward", Feedforward(config.model, part("feedforward"), options));
+  attention_norm_ = norm("attention_norm");
+  feedforward_norm_ = norm("feedforward_norm");
+  if (place.role == BlockRole::decoder) {
+    cross_attention_ = register_module(
+        "cross_attention", MultiHeadAttention(cross_attention_of_layer(config, place.layer), part("cross"), options));
+    cross_norm_ = norm("cross_norm");
+  }
+}
+
+template <class Function>
+at::Tensor BlockImpl::sub_layer(const at::Tensor& x, const LayerNorm& norm, const char* dropout_use,
+                                const ForwardContext& context, const Function& function) const {
+  const DropoutUse use{.probability = dropout_, .place = &place_, .use = dropout_use};
+  if (norm_ == NormPlacement::pre) return x + drop(function(norm->forward(x)), use, is_training(), context);
+  return norm->forward(x + drop(function(x), use, is_training(), context));
+}
+
+BlockResult BlockImpl::forward(const at::Tensor& input, BlockState& state, const ForwardContext& context) {
+  prepare(state.self, context);
+  at::Tensor x = sub_layer(input, attention_norm_, "attention output", context,
+                           [&](const at::Tensor& in) { return attention_->forward(in, state.self); });
+  at::Tensor auxiliary = state.self.auxiliary_loss;
+  if (!cross_attention_.is_empty()) {
+    prepare(state.cross, context);
+    x = sub_layer(x, cross_norm_, "cross-attention output", context,
+                  [&](const at::Tensor& in) { return cross_attention_->forward(in, state.cross); });
+    const at::Tensor& more = state.cross.auxiliary_loss;
+    if (more.defined()) auxiliary = auxiliary.defined() ? auxiliary + more : more;
+  }
+  x = sub_layer(x, feedforward_norm_, "feedforward output", context,
+                [&](const at::Tensor& in) { return feedforward_->forward(in, context); });
+  return {x, auxiliary};
+}
+
+BlockResult BlockImpl::forward_recomputed(const at::Tensor& input, BlockState& state, const ForwardContext& context) {
   if (!at::GradMode::is_enabled()) return forward(input, state, context);
   // The graph needs one input with a gradient to hang on; the first layer's input may have none.
   const at::Tensor anchor = at::zeros({}, input.options()).requires_grad_(true);
-  const auto results = Recomputed::apply(input, anchor, Run{this, &state, context});
-  const bool has_loss = state.auxiliary_loss.defined();
-  state.auxiliary_loss = has_loss ? results[1] : at::Tensor();
-  return {results[0], state.auxiliary_loss};
+  const at::Tensor memory = state.cross.memory.defined() ? state.cross.memory : anchor;
+  const auto results = Recomputed::apply(input, memory, anchor, Run{this, &state, context});
+  const bool has_loss = state.self.auxiliary_loss.defined() || state.cross.auxiliary_loss.defined();
+  return {results[0], has_loss ? results[1] : at::Tensor()};
 }
 
 }  // namespace routing

@@ -3,6 +3,8 @@
 //   post   x' = LN(x + attention(x)),   y = LN(x' + feedforward(x'))        the paper; its second residual is x'
 //   pre    x' = x + attention(LN(x)),   y = x' + feedforward(LN(x'))
 //
+// A decoder that reads a source has one more sub-layer in between, of the same form, whose attention reads the memory.
+//
 // Dropout acts on each sub-layer's output before it is added.
 #pragma once
 
@@ -17,6 +19,25 @@
 
 namespace routing {
 
+enum class BlockRole {
+  decoder_only,  // causal self-attention
+  encoder,       // bidirectional self-attention
+  decoder,       // causal self-attention, then cross-attention to the memory
+};
+
+// Where a block stands.
+struct BlockPlace {
+  BlockRole role = BlockRole::decoder_only;
+  std::int64_t layer = 0;  // counted from 0 at the bottom of its stack
+};
+
+// What the attentions of a block read beside its input, and the plans they leave. `cross` is for decoders: its memory
+// must be set.
+struct BlockState {
+  AttentionState self = {};
+  AttentionState cross = {};
+};
+
 struct BlockResult {
   at::Tensor output;
   at::Tensor auxiliary_loss;  // undefined if the layer adds nothing to the loss
@@ -24,23 +45,31 @@ struct BlockResult {
 
 class BlockImpl : public torch::nn::Module {
  public:
-  BlockImpl(const ExperimentConfig& config, std::int64_t layer, const at::TensorOptions& options);
+  BlockImpl(const ExperimentConfig& config, const BlockPlace& place, const at::TensorOptions& options);
 
-  // Leaves its plans in `state`; reuses them if state.reuse_plans says so.
-  BlockResult forward(const at::Tensor& input, AttentionState& state, const ForwardContext& context);
-  // The same values and gradients, but nothing of the layer is kept between forward and backward except its input and
-  // plans: the backward pass computes the layer again. Where no gradient is wanted it is the plain forward.
-  BlockResult forward_recomputed(const at::Tensor& input, AttentionState& state, const ForwardContext& context);
+  // Leaves its plans in `state`; reuses them if reuse_plans of its parts says so.
+  BlockResult forward(const at::Tensor& input, BlockState& state, const ForwardContext& context);
+  // The same values and gradients, but nothing of the layer is kept between forward and backward except its input, its
+  // memory and plans: the backward pass computes the layer again. Where no gradient is wanted it is the plain forward.
+  BlockResult forward_recomputed(const at::Tensor& input, BlockState& state, const ForwardContext& context);
 
   MultiHeadAttention attention() const { return attention_; }
+  MultiHeadAttention cross_attention() const { return cross_attention_; }  // null unless the role is decoder
 
  private:
+  // x + f(x) with the norm where it belongs.
+  template <class Function>
+  at::Tensor sub_layer(const at::Tensor& x, const LayerNorm& norm, const char* dropout_use,
+                       const ForwardContext& context, const Function& function) const;
+
   NormPlacement norm_;
   double dropout_;
   LayerPlace place_;
   MultiHeadAttention attention_ = nullptr;
+  MultiHeadAttention cross_attention_ = nullptr;
   Feedforward feedforward_ = nullptr;
   LayerNorm attention_norm_ = nullptr;
+  LayerNorm cross_norm_ = nullptr;
   LayerNorm feedforward_norm_ = nullptr;
 };
 TORCH_MODULE(Block);

@@ -1,7 +1,7 @@
 #include "routing/model/transformer.h"
 
 #include "routing/core/error.h"
-#include "routing/core/random.h"
+#include "routing/model/token_inputs.h"
 #include "routing/ops/embedding.h"
 #include "routing/ops/initial_weights.h"
 #include "routing/ops/random_fill.h"
@@ -12,47 +12,15 @@
 #include <utility>
 
 namespace routing {
-namespace {
-
-constexpr std::int64_t kStartToken = 0;  // FACTS C4
-
-std::int64_t embedding_width(const ModelConfig& config) {
-  return config.embedding_width > 0 ? config.embedding_width : config.width;
-}
-
-// The sequence shifted right by one.
-at::Tensor shifted(const at::Tensor& tokens) {
-  at::Tensor inputs = at::full_like(tokens, kStartToken);
-  if (tokens.size(1) > 1) inputs.narrow(1, 1, tokens.size(1) - 1).copy_(tokens.narrow(1, 0, tokens.size(1) - 1));
-  return inputs;
-}
-
-struct InputDropout {
-  double probability = 0.0;
-  std::uint64_t key = 0;
-  std::int64_t start = kStartToken;
-};
-
-// Replaces ids by the start token, each with this probability, whatever its place in the batch.
-void drop_inputs(at::Tensor& inputs, const InputDropout& dropout, const at::Tensor& sample_ids) {
-  auto* ids = inputs.data_ptr<std::int64_t>();
-  for (std::int64_t row = 0; row < inputs.size(0); ++row) {
-    const std::int64_t sample = sample_ids.defined() ? sample_ids.data_ptr<std::int64_t>()[row] : row;
-    RandomStream stream(stream_key(dropout.key, "input dropout", {static_cast<std::uint64_t>(sample)}));
-    for (std::int64_t token = 0; token < inputs.size(1); ++token) {
-      if (stream.uniform() < dropout.probability) ids[row * inputs.size(1) + token] = dropout.start;
-    }
-  }
-}
-
-}  // namespace
 
 TransformerImpl::TransformerImpl(ExperimentConfig config, const at::TensorOptions& options)
-    : config_(std::move(config)), place_{.seed = config_.train.seed, .layer = 0, .part = "decoder embedding"} {
-  validate(config_);
-  require<ConfigError>(config_.model.vocab_size > 0, config_.name,
-                       ": model.vocab_size is 0, that of data which are not ", "known here; set it");
-  const ModelConfig& model = config_.model;
+    : SequenceModel(std::move(config)),
+      place_{.seed = this->config().train.seed, .layer = 0, .part = "decoder embedding"} {
+  const ModelConfig& model = this->config().model;
+  require<ConfigError>(model.encoder_layers == 0, this->config().name, ": model.encoder_layers is ",
+                       model.encoder_layers, ", but this model has no encoder; build an EncoderDecoder");
+  require<ConfigError>(model.vocab_size > 0, this->config().name,
+                       ": model.vocab_size is 0, that of the data, which are not known here; set it");
   const std::int64_t inner = embedding_width(model);
   const auto weight = [&](const char* name, std::int64_t rows, std::int64_t columns) {
     return register_parameter(name, initial_weight({rows, columns, model.initial_scale}, place_.key(name), options));
@@ -76,7 +44,9 @@ TransformerImpl::TransformerImpl(ExperimentConfig config, const at::TensorOption
     in_bias_ = bias("embedding_out_bias", model.width);
   }
   for (std::int64_t layer = 0; layer < model.layers; ++layer) {
-    blocks_.push_back(register_module("layer" + std::to_string(layer), Block(config_, layer, options)));
+    blocks_.push_back(register_module("layer" + std::to_string(layer),
+                                      Block(this->config(), BlockPlace{BlockRole::decoder_only, layer}, options)));
+    add_attention(layer, blocks_.back()->attention());
   }
   states_.resize(blocks_.size());
   if (model.norm == NormPlacement::pre) last_norm_ = register_module("last_norm", LayerNorm(model.width, options));
@@ -89,7 +59,7 @@ TransformerImpl::TransformerImpl(ExperimentConfig config, const at::TensorOption
 }
 
 at::Tensor TransformerImpl::input_ids(const at::Tensor& tokens, const ForwardContext& context) const {
-  const ModelConfig& model = config_.model;
+  const ModelConfig& model = config().model;
   at::Tensor ids = reads_images() ? image_table_ids(model, tokens) : shifted(tokens);
   if (is_training() && model.input_dropout > 0.0) {
     drop_inputs(ids,
@@ -102,7 +72,7 @@ at::Tensor TransformerImpl::input_ids(const at::Tensor& tokens, const ForwardCon
 }
 
 at::Tensor TransformerImpl::embed(const at::Tensor& tokens, const ForwardContext& context) const {
-  const ModelConfig& model = config_.model;
+  const ModelConfig& model = config().model;
   at::Tensor x = routing::embedding(input_ids(tokens, context), table_);
   if (reads_images()) {
     x = (x + image_positions(model, image_positions_, tokens.size(1))) * std::sqrt(static_cast<double>(x.size(2)));
@@ -115,18 +85,16 @@ at::Tensor TransformerImpl::embed(const at::Tensor& tokens, const ForwardContext
 }
 
 TransformerImpl::Hidden TransformerImpl::hidden(const at::Tensor& tokens, const ForwardContext& context) {
-  require<InputError>(tokens.dim() == 2 && tokens.scalar_type() == at::kLong && tokens.size(1) > 0, config_.name,
-                      ": tokens are ", tokens.scalar_type(), " ", tokens.sizes(),
-                      ", but must be Long [batch, tokens] with at least one token");
+  check_tokens(config().name, tokens, {});
   at::Tensor x = embed(tokens, context);
   at::Tensor auxiliary;
   for (std::size_t layer = 0; layer < blocks_.size(); ++layer) {
-    const bool recompute = config_.model.checkpoint_activations && is_training();
+    const bool recompute = config().model.checkpoint_activations && is_training();
     const BlockResult result = recompute ? blocks_[layer]->forward_recomputed(x, states_[layer], context)
                                          : blocks_[layer]->forward(x, states_[layer], context);
     x = result.output;
     // Kept past this pass it would keep the whole graph with it.
-    states_[layer].auxiliary_loss = at::Tensor();
+    states_[layer].self.auxiliary_loss = at::Tensor();
     if (!result.auxiliary_loss.defined()) continue;
     auxiliary = auxiliary.defined() ? auxiliary + result.auxiliary_loss : result.auxiliary_loss;
   }
@@ -142,45 +110,15 @@ TransformerImpl::Loss TransformerImpl::loss(const at::Tensor& tokens, const Forw
   return {nats.view(tokens.sizes()), last.auxiliary};
 }
 
+TransformerImpl::Loss TransformerImpl::loss(const TokenBatch& batch, const ForwardContext& context) {
+  require<InputError>(!batch.source.defined() && !batch.valid.defined(), config().name, ": the batch has ",
+                      batch.source.defined() ? "a source" : "padding",
+                      ", but a decoder-only model reads whole sequences alone; set model.encoder_layers");
+  return loss(batch.tokens, context);
+}
+
 at::Tensor TransformerImpl::logits(const at::Tensor& tokens, const ForwardContext& context) {
   return linear(hidden(tokens, context).values, vocabulary_weight_, vocabulary_bias_, {.precision = context.precision});
-}
-
-std::vector<LayerStatistics> TransformerImpl::update_centroids() {
-  std::vector<LayerStatistics> all;
-  for (std::size_t layer = 0; layer < blocks_.size(); ++layer) {
-    for (RoutingStatistics& statistics : blocks_[layer]->attention()->update_centroids()) {
-      all.push_back({static_cast<std::int64_t>(layer), std::move(statistics)});
-    }
-  }
-  return all;
-}
-
-std::vector<LayerStatistics> TransformerImpl::take_evaluation_statistics() {
-  std::vector<LayerStatistics> all;
-  for (std::size_t layer = 0; layer < blocks_.size(); ++layer) {
-    for (RoutingStatistics& statistics : blocks_[layer]->attention()->take_evaluation_statistics()) {
-      all.push_back({static_cast<std::int64_t>(layer), std::move(statistics)});
-    }
-  }
-  return all;
-}
-
-std::int64_t TransformerImpl::layer_with_nonfinite_tokens() {
-  for (std::size_t layer = 0; layer < blocks_.size(); ++layer) {
-    if (!blocks_[layer]->attention()->collected_is_finite()) return static_cast<std::int64_t>(layer);
-  }
-  return -1;
-}
-
-void TransformerImpl::forget_collected() {
-  for (Block& block : blocks_) block->attention()->forget_collected();
-}
-
-std::int64_t TransformerImpl::num_parameters() const {
-  std::int64_t total = 0;
-  for (const at::Tensor& parameter : parameters()) total += parameter.numel();
-  return total;
 }
 
 }  // namespace routing

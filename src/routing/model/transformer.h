@@ -12,6 +12,7 @@
 #include "routing/model/block.h"
 #include "routing/model/image_embedding.h"
 #include "routing/model/layers.h"
+#include "routing/model/sequence_model.h"
 
 #include <ATen/ATen.h>
 #include <torch/nn/module.h>
@@ -23,43 +24,26 @@
 
 namespace routing {
 
-// Statistics of one group of routed heads and where it stands.
-struct LayerStatistics {
-  std::int64_t layer = 0;
-  RoutingStatistics statistics = {};
-};
-
-class TransformerImpl : public torch::nn::Module {
+class TransformerImpl : public SequenceModel {
  public:
   // Weights are drawn from streams named by config.train.seed and their place. With options on the meta device nothing
   // is allocated.
   TransformerImpl(ExperimentConfig config, const at::TensorOptions& options);
 
-  struct Loss {
-    at::Tensor nats;       // [batch, n]: of every token
-    at::Tensor auxiliary;  // what the patterns add to the training loss; undefined in evaluation or if nothing
-  };
+  using SequenceModel::Loss;
   // tokens int64 [batch, n].
   Loss loss(const at::Tensor& tokens, const ForwardContext& context);
+  // The same. Text has neither a source nor padding: such a batch is an InputError.
+  Loss loss(const TokenBatch& batch, const ForwardContext& context) override;
   // [batch, n, vocab_size]; row i is the prediction of token i.
   at::Tensor logits(const at::Tensor& tokens, const ForwardContext& context);
 
-  // Once after each optimiser step; see MultiHeadAttention.
-  std::vector<LayerStatistics> update_centroids();
-  std::vector<LayerStatistics> take_evaluation_statistics();
-  // The first layer whose routed heads saw tokens that are not finite since the last update; -1 if none did.
-  std::int64_t layer_with_nonfinite_tokens();
-  // Forgets what training forwards collected for the centroids, for a step that is given up.
-  void forget_collected();
-
   // What each layer's last forward used: its plans, for pictures and analysis.
-  const std::vector<AttentionState>& states() const { return states_; }
-  const ExperimentConfig& config() const { return config_; }
-  std::int64_t num_parameters() const;
+  const std::vector<BlockState>& states() const { return states_; }
   Block block(std::size_t layer) const { return blocks_.at(layer); }
 
  private:
-  bool reads_images() const { return config_.model.image_height > 0; }
+  bool reads_images() const { return config().model.image_height > 0; }
   // The rows of the table that a sequence reads.
   at::Tensor input_ids(const at::Tensor& tokens, const ForwardContext& context) const;
   at::Tensor embed(const at::Tensor& tokens, const ForwardContext& context) const;
@@ -69,7 +53,6 @@ class TransformerImpl : public torch::nn::Module {
   };
   Hidden hidden(const at::Tensor& tokens, const ForwardContext& context);
 
-  ExperimentConfig config_;
   LayerPlace place_;
   at::Tensor table_, in_weight_, in_bias_;
   ImagePositions image_positions_;  // undefined for text
@@ -77,7 +60,7 @@ class TransformerImpl : public torch::nn::Module {
   LayerNorm last_norm_ = nullptr;
   at::Tensor out_weight_, out_bias_;  // from the model's width to the embedding's
   at::Tensor vocabulary_weight_, vocabulary_bias_;
-  std::vector<AttentionState> states_;
+  std::vector<BlockState> states_;
 };
 TORCH_MODULE(Transformer);
 

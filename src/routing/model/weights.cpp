@@ -53,7 +53,7 @@ void load_tensors(torch::nn::Module& module, const std::map<std::string, at::Ten
   for (const auto& [name, value] : own) at::Tensor(value).copy_(tensors.at(name));
 }
 
-void save_model(const std::filesystem::path& path, TransformerImpl& model, const ModelNotes& notes) {
+void save_model(const std::filesystem::path& path, SequenceModel& model, const ModelNotes& notes) {
   TensorFile file{.tensors = named_tensors(model),
                   .metadata = {{"format", "pt"},
                                {"config", to_toml(model.config())},
@@ -61,7 +61,10 @@ void save_model(const std::filesystem::path& path, TransformerImpl& model, const
                                {"validity", validity_label(model.config())}}};
   if (!notes.tokenizer_hash.empty()) file.metadata["tokenizer"] = notes.tokenizer_hash;
   if (!notes.data_label.empty()) file.metadata["data_label"] = notes.data_label;
-  if (model.config().model.tied_output) file.metadata["tied"] = "output_weight=embedding";
+  if (model.config().model.tied_output) {
+    const bool encoder = model.config().model.encoder_layers > 0;
+    file.metadata["tied"] = encoder ? "output_weight=target.embedding" : "output_weight=embedding";
+  }
   write_safetensors(path, file);
 }
 
@@ -78,12 +81,28 @@ ModelNotes load_model_notes(const std::filesystem::path& path) {
   return {.version = value("version"), .tokenizer_hash = value("tokenizer"), .data_label = value("data_label")};
 }
 
-Transformer load_model(const std::filesystem::path& path) {
+std::shared_ptr<SequenceModel> load_sequence_model(const std::filesystem::path& path) {
   const TensorFile file = read_safetensors(path);
-  Transformer model(config_in(file.metadata, path), at::TensorOptions().dtype(at::kFloat));
+  const auto model = make_model(config_in(file.metadata, path), at::TensorOptions().dtype(at::kFloat));
   load_tensors(*model, file.tensors, path.string());
   model->eval();
   return model;
+}
+
+Transformer load_model(const std::filesystem::path& path) {
+  auto model = std::dynamic_pointer_cast<TransformerImpl>(load_sequence_model(path));
+  require<FileError>(model != nullptr, path.string(),
+                     ": holds an encoder-decoder, but a decoder-only model is needed; take a model whose "
+                     "model.encoder_layers is 0");
+  return Transformer(std::move(model));
+}
+
+EncoderDecoder load_encoder_decoder(const std::filesystem::path& path) {
+  auto model = std::dynamic_pointer_cast<EncoderDecoderImpl>(load_sequence_model(path));
+  require<FileError>(model != nullptr, path.string(),
+                     ": holds a decoder-only model, but an encoder-decoder is needed; take a model whose "
+                     "model.encoder_layers is above 0");
+  return EncoderDecoder(std::move(model));
 }
 
 }  // namespace routing

@@ -6,9 +6,12 @@
 //   validity   "causal" or "selection reads the future"
 //   tokenizer  hash of the tokeniser whose ids it reads
 //   data_label "partial data" if it was not trained on a whole set; absent otherwise
-//   tied       which tensor an absent one is ("output_weight=embedding"), where the output layer is tied
+//   tied       which tensor an absent one is ("output_weight=embedding", "output_weight=target.embedding"), where the
+//   output layer is tied
 #pragma once
 
+#include "routing/model/encoder_decoder.h"
+#include "routing/model/sequence_model.h"
 #include "routing/model/transformer.h"
 
 #include <ATen/ATen.h>
@@ -16,6 +19,7 @@
 
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <string>
 
 namespace routing {
@@ -33,10 +37,13 @@ struct ModelNotes {
   std::string tokenizer_hash = {};  // of the tokens it was trained on
   std::string data_label = {};      // "partial data" if those were not a whole set
 };
-void save_model(const std::filesystem::path& path, TransformerImpl& model, const ModelNotes& notes);
+void save_model(const std::filesystem::path& path, SequenceModel& model, const ModelNotes& notes);
 ModelNotes load_model_notes(const std::filesystem::path& path);
 // Builds the model that the file describes, in evaluation mode.
+std::shared_ptr<SequenceModel> load_sequence_model(const std::filesystem::path& path);
+// The same where only one of the two will do; a FileError says which one the file holds.
 Transformer load_model(const std::filesystem::path& path);
+EncoderDecoder load_encoder_decoder(const std::filesystem::path& path);
 // The configuration alone.
 ExperimentConfig load_model_config(const std::filesystem::path& path);
 

@@ -82,7 +82,7 @@ void write_checkpoint(const RunDirectory& run, Learner& learner, const TrainerSt
   }
   make_folder(partial.folder);
   try {
-    save_model(partial.model(), learner.model(),
+    save_model(partial.model(), learner.sequence_model(),
                {.version = state.version, .tokenizer_hash = state.tokenizer_hash, .data_label = state.data_label});
     write_safetensors(partial.state(), {.tensors = learner.optimizer_state(), .metadata = {{"format", "pt"}}});
     write_file_at_once(partial.trainer(), to_json(state).dump(2) + "\n");

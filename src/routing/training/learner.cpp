@@ -29,7 +29,7 @@ MatmulPrecision matmul_precision(Precision precision) {
 Learner::Learner(const ExperimentConfig& config)
     : config_(config),
       precision_(matmul_precision(config.train.precision)),
-      model_(config, at::TensorOptions().dtype(at::kFloat)) {
+      model_(make_model(config, at::TensorOptions().dtype(at::kFloat))) {
   model_->train();
   for (const auto& item : model_->named_parameters()) {
     // Biases and gains do not decay.
@@ -38,25 +38,37 @@ Learner::Learner(const ExperimentConfig& config)
   optimizer_ = make_optimizer(parameters_, config.train);
 }
 
+TransformerImpl& Learner::model() {
+  auto* const transformer = dynamic_cast<TransformerImpl*>(model_.get());
+  require<ConfigError>(transformer != nullptr, config_.name, ": model.encoder_layers is ", config_.model.encoder_layers,
+                       ", but this is for decoder-only models; set it to 0");
+  return *transformer;
+}
+
 void Learner::backward(const TrainingBatch& batch, StepResult& result) {
   const ForwardContext context{.sample_ids = batch.sample_ids, .step = forwards_, .precision = precision_};
   const auto accumulation = static_cast<double>(config_.train.accumulation);
-  const auto loss = model_->loss(batch.tokens, context);
+  const auto loss = model_->loss(
+      {.tokens = batch.tokens, .valid = batch.valid, .source = batch.source, .source_valid = batch.source_valid},
+      context);
   const at::Tensor nats = loss.nats.detach();
+  const std::int64_t targets = batch.valid.defined() ? batch.valid.sum().item<std::int64_t>() : nats.numel();
+  require<InputError>(targets > 0, "step ", steps_done_ + 1, ": batch ", batch.index, " has ", nats.numel(),
+                      " targets, but all are padding");
   // Added one after the other: a tensor's own sum depends on the number of threads.
   NatsSum sum;
   for (std::int64_t i = 0; i < nats.numel(); ++i) sum.add(static_cast<double>(nats.data_ptr<float>()[i]));
-  const double mean = sum.mean();
+  const double mean = sum.total() / static_cast<double>(targets);
   require<NotFiniteError>(std::isfinite(mean), "step ", steps_done_ + 1, ": the loss of batch ", batch.index, " is ",
                           mean, "; the weights are those of step ", steps_done_, kRemedy);
-  at::Tensor objective = loss.nats.sum() / (static_cast<double>(nats.numel()) * accumulation);
+  at::Tensor objective = loss.nats.sum() / (static_cast<double>(targets) * accumulation);
   if (loss.auxiliary.defined()) {
     objective = objective + loss.auxiliary / accumulation;
     result.auxiliary_loss += loss.auxiliary.item<double>() / accumulation;
   }
   objective.backward();
   result.loss_nats += mean / accumulation;
-  result.tokens += nats.numel();
+  result.tokens += targets;
 }
 
 StepResult Learner::step(std::span<const TrainingBatch> batches) {
@@ -74,8 +86,8 @@ StepResult Learner::step(std::span<const TrainingBatch> batches) {
     require<NotFiniteError>(std::isfinite(result.gradient_norm), "step ", steps_done_ + 1,
                             ": the gradient norm over batches ", batches.front().index, " to ", batches.back().index,
                             " is ", result.gradient_norm, "; the weights are those of step ", steps_done_, kRemedy);
-    const std::int64_t layer = model_->layer_with_nonfinite_tokens();
-    require<NotFiniteError>(layer < 0, "step ", steps_done_ + 1, ": routed heads of layer ", layer,
+    const std::string attention = model_->attention_with_nonfinite_tokens();
+    require<NotFiniteError>(attention.empty(), "step ", steps_done_ + 1, ": routed heads of ", attention,
                             " saw tokens that are not finite in batches ", batches.front().index, " to ",
                             batches.back().index, kRemedy);
   } catch (...) {

@@ -4,6 +4,7 @@
 
 #include "routing/config/experiment.h"
 #include "routing/core/error.h"
+#include "routing/model/sequence_model.h"
 #include "routing/model/transformer.h"
 #include "routing/optim/optimizer.h"
 
@@ -22,10 +23,14 @@ struct TrainingBatch {
   at::Tensor tokens;       // int64 [batch, n]
   at::Tensor sample_ids;   // int64 [batch]
   std::int64_t index = 0;  // its number in the order of the data
+  // Of an encoder-decoder, see TokenBatch.
+  at::Tensor valid = {};
+  at::Tensor source = {};
+  at::Tensor source_valid = {};
 };
 
 struct StepResult {
-  double loss_nats = 0.0;  // mean over the step's tokens, without auxiliary losses
+  double loss_nats = 0.0;  // mean over the step's targets without padding, without auxiliary losses
   double auxiliary_loss = 0.0;
   double gradient_norm = 0.0;  // before clipping
   double learning_rate = 0.0;
@@ -49,7 +54,9 @@ class Learner {
   // One optimiser step over train.accumulation batches.
   StepResult step(std::span<const TrainingBatch> batches);
 
-  TransformerImpl& model() { return *model_; }
+  SequenceModel& sequence_model() { return *model_; }
+  // A ConfigError where the model is an encoder-decoder.
+  TransformerImpl& model();
   MatmulPrecision precision() const { return precision_; }
   std::int64_t steps_done() const { return steps_done_; }
 
@@ -64,7 +71,7 @@ class Learner {
 
   ExperimentConfig config_;
   MatmulPrecision precision_;
-  Transformer model_ = nullptr;
+  std::shared_ptr<SequenceModel> model_;
   std::vector<NamedParameter> parameters_;
   std::unique_ptr<Optimizer> optimizer_;
   std::int64_t steps_done_ = 0;

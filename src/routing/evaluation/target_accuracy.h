@@ -1,0 +1,35 @@
+// How many target tokens an encoder-decoder gets right when it has read the true ones before (teacher forcing).
+#pragma once
+
+#include "routing/data/sequence_tasks.h"
+#include "routing/model/encoder_decoder.h"
+
+#include <cstdint>
+#include <string_view>
+
+namespace routing {
+
+// The pairs as tensors; masks only where there is padding.
+TokenBatch token_batch(const PairBatch& pairs);
+
+struct TargetScore {
+  std::int64_t tokens = 0;  // without padding
+  std::int64_t right = 0;   // where the largest logit is the target's
+  double nats = 0.0;        // summed
+  double accuracy() const { return tokens == 0 ? 0.0 : static_cast<double>(right) / static_cast<double>(tokens); }
+  double nats_per_token() const { return tokens == 0 ? 0.0 : nats / static_cast<double>(tokens); }
+  TargetScore& operator+=(const TargetScore& other);
+};
+
+// Of one batch, in evaluation mode; the model is left in the mode it was in.
+TargetScore score_targets(EncoderDecoderImpl& model, const TokenBatch& batch, MatmulPrecision precision);
+
+struct PairsToScore {
+  std::string_view part = "valid";
+  std::int64_t pairs = 32;  // the first so many
+  std::int64_t batch_size = 4;
+  MatmulPrecision precision = MatmulPrecision::fp32;
+};
+TargetScore score_pairs(EncoderDecoderImpl& model, const SequencePairs& pairs, const PairsToScore& which);
+
+}  // namespace routing

@@ -1,0 +1,60 @@
+#include "routing/model/sequence_model.h"
+
+#include "routing/model/encoder_decoder.h"
+#include "routing/model/transformer.h"
+
+#include <utility>
+
+namespace routing {
+
+SequenceModel::SequenceModel(ExperimentConfig config) : config_(std::move(config)) {
+  validate(config_);
+}
+
+void SequenceModel::add_attention(std::int64_t layer, MultiHeadAttention attention) {
+  sites_.push_back({layer, std::move(attention)});
+}
+
+std::vector<LayerStatistics> SequenceModel::update_centroids() {
+  std::vector<LayerStatistics> all;
+  for (Site& site : sites_) {
+    for (RoutingStatistics& statistics : site.attention->update_centroids()) {
+      all.push_back({site.layer, std::move(statistics), site.attention->config().name});
+    }
+  }
+  return all;
+}
+
+std::vector<LayerStatistics> SequenceModel::take_evaluation_statistics() {
+  std::vector<LayerStatistics> all;
+  for (Site& site : sites_) {
+    for (RoutingStatistics& statistics : site.attention->take_evaluation_statistics()) {
+      all.push_back({site.layer, std::move(statistics), site.attention->config().name});
+    }
+  }
+  return all;
+}
+
+std::string SequenceModel::attention_with_nonfinite_tokens() {
+  for (Site& site : sites_) {
+    if (!site.attention->collected_is_finite()) return site.attention->config().name;
+  }
+  return "";
+}
+
+void SequenceModel::forget_collected() {
+  for (Site& site : sites_) site.attention->forget_collected();
+}
+
+std::int64_t SequenceModel::num_parameters() const {
+  std::int64_t total = 0;
+  for (const at::Tensor& parameter : parameters()) total += parameter.numel();
+  return total;
+}
+
+std::shared_ptr<SequenceModel> make_model(const ExperimentConfig& config, const at::TensorOptions& options) {
+  if (config.model.encoder_layers > 0) return std::make_shared<EncoderDecoderImpl>(config, options);
+  return std::make_shared<TransformerImpl>(config, options);
+}
+
+}  // namespace routing

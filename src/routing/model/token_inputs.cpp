@@ -1,0 +1,98 @@
+#include "routing/model/token_inputs.h"
+
+#include "routing/core/error.h"
+#include "routing/core/random.h"
+#include "routing/ops/embedding.h"
+#include "routing/ops/initial_weights.h"
+
+#include <cmath>
+#include <utility>
+
+namespace routing {
+
+std::int64_t embedding_width(const ModelConfig& config) {
+  return config.embedding_width > 0 ? config.embedding_width : config.width;
+}
+
+at::Tensor shifted(const at::Tensor& tokens) {
+  at::Tensor inputs = at::full_like(tokens, kStartToken);
+  if (tokens.size(1) > 1) inputs.narrow(1, 1, tokens.size(1) - 1).copy_(tokens.narrow(1, 0, tokens.size(1) - 1));
+  return inputs;
+}
+
+void drop_inputs(at::Tensor& inputs, const InputDropout& dropout, const at::Tensor& sample_ids) {
+  auto* ids = inputs.data_ptr<std::int64_t>();
+  for (std::int64_t row = 0; row < inputs.size(0); ++row) {
+    const std::int64_t sample = sample_ids.defined() ? sample_ids.data_ptr<std::int64_t>()[row] : row;
+    RandomStream stream(stream_key(dropout.key, "input dropout", {static_cast<std::uint64_t>(sample)}));
+    for (std::int64_t token = 0; token < inputs.size(1); ++token) {
+      if (stream.uniform() < dropout.probability) ids[row * inputs.size(1) + token] = dropout.start;
+    }
+  }
+}
+
+void check_tokens(const std::string& where, const at::Tensor& tokens, const at::Tensor& valid) {
+  require<InputError>(tokens.defined(), where, ": there are no tokens");
+  require<InputError>(tokens.dim() == 2 && tokens.scalar_type() == at::kLong && tokens.size(1) > 0, where,
+                      ": tokens are ", tokens.scalar_type(), " ", tokens.sizes(),
+                      ", but must be Long [batch, tokens] with at least one token");
+  if (!valid.defined()) return;
+  require<InputError>(valid.scalar_type() == at::kBool && valid.sizes() == tokens.sizes(), where, ": the mask is ",
+                      valid.scalar_type(), " ", valid.sizes(), ", but must be Bool ", tokens.sizes(), " as the tokens");
+}
+
+at::Tensor sinusoids(std::int64_t length, std::int64_t width, const at::TensorOptions& options) {
+  // By one function for every element: a vector of sines depends on how it is cut.
+  at::Tensor table = at::empty({length, width}, at::kDouble);
+  auto* values = table.data_ptr<double>();
+  for (std::int64_t t = 0; t < length; ++t) {
+    for (std::int64_t column = 0; column < width; ++column) {
+      const double exponent = static_cast<double>(column / 2 * 2) / static_cast<double>(width);
+      const double angle = static_cast<double>(t) / std::pow(10000.0, exponent);
+      values[t * width + column] = column % 2 == 0 ? std::sin(angle) : std::cos(angle);
+    }
+  }
+  return table.to(options);
+}
+
+TokenInputsImpl::TokenInputsImpl(const ModelConfig& config, LayerPlace place, std::int64_t longest,
+                                 const at::TensorOptions& options)
+    : config_(config), place_(std::move(place)) {
+  const auto weight = [&](const char* name, std::int64_t rows, std::int64_t columns) {
+    return register_parameter(name, initial_weight({rows, columns, config_.initial_scale}, place_.key(name), options));
+  };
+  const std::int64_t inner = embedding_width(config_);
+  table_ = weight("embedding", config_.vocab_size, inner);
+  if (inner != config_.width || config_.embedding_projection) {
+    out_weight_ = weight("out_weight", config_.width, inner);
+    out_bias_ = register_parameter("out_bias", at::zeros({config_.width}, options));
+  }
+  if (config_.positions == PositionKind::learned) positions_ = weight("positions", longest, config_.width);
+}
+
+at::Tensor TokenInputsImpl::forward(const at::Tensor& ids, const ForwardContext& context) const {
+  at::Tensor inputs = ids;
+  if (is_training() && config_.input_dropout > 0.0) {
+    inputs = ids.clone();
+    drop_inputs(inputs, {.probability = config_.input_dropout, .key = place_.key("input dropout", {context.step})},
+                context.sample_ids);
+  }
+  at::Tensor x = routing::embedding(inputs, table_);
+  x = drop(x, {.probability = config_.embedding_dropout, .place = &place_, .use = "embedding dropout"}, is_training(),
+           context);
+  if (out_weight_.defined()) x = linear(x, out_weight_, out_bias_, {.precision = context.precision});
+  const std::int64_t length = ids.size(1);
+  if (positions_.defined()) {
+    require<InputError>(length <= positions_.size(0), place_.part, ": a sequence of ", length,
+                        " tokens, but model.positions = learned has a table of ", positions_.size(0),
+                        " rows (train.source_length, train.sequence_length); use shorter sequences, or a model with "
+                        "model.positions = sinusoidal");
+    x = x + positions_.narrow(0, 0, length);
+  } else if (config_.positions == PositionKind::sinusoidal) {
+    x = x + sinusoids(length, config_.width, x.options().requires_grad(false));
+  }
+  return drop(x, {.probability = config_.residual_dropout, .place = &place_, .use = "stack input"}, is_training(),
+              context);
+}
+
+}  // namespace routing

@@ -1,0 +1,65 @@
+// What a stack reads: token ids as vectors of the model's width.
+//
+//   x = embedding(ids) [-> dense layer to the model's width] [+ positions]
+//
+// Positions, for a width of d:
+//   sinusoidal   p(t)[2i] = sin(t / 10000^(2i/d)),  p(t)[2i + 1] = cos(t / 10000^(2i/d))     (Vaswani et al.)
+//   learned      row t of a table
+//
+// With sinusoids the product of a linear map of p(i) and one of p(j) can be any function of i - j, or of i + j, that
+// those frequencies can make: a head that copies (i = j) or reverses (i + j = n - 1) is linear, whatever the length.
+#pragma once
+
+#include "routing/attention/pattern.h"
+#include "routing/config/experiment.h"
+#include "routing/model/layers.h"
+
+#include <ATen/ATen.h>
+#include <torch/nn/module.h>
+#include <torch/nn/pimpl.h>
+
+#include <cstdint>
+
+namespace routing {
+
+inline constexpr std::int64_t kStartToken = 0;  // FACTS C4
+
+// Of the token table: model.embedding_width, or model.width where that is 0.
+std::int64_t embedding_width(const ModelConfig& config);
+
+// The sequences shifted right by one, the start token first.
+at::Tensor shifted(const at::Tensor& tokens);
+
+struct InputDropout {
+  double probability = 0.0;
+  std::uint64_t key = 0;  // of the stream
+  std::int64_t start = kStartToken;
+};
+// Replaces ids by the start token, each with this probability, whatever its place in the batch.
+void drop_inputs(at::Tensor& inputs, const InputDropout& dropout, const at::Tensor& sample_ids);
+
+// An InputError that begins with `where` unless tokens are int64 [batch, n] with n > 0 and valid, if defined, is bool
+// of the same shape.
+void check_tokens(const std::string& where, const at::Tensor& tokens, const at::Tensor& valid);
+
+// [length, width] in the type and on the device of the options.
+at::Tensor sinusoids(std::int64_t length, std::int64_t width, const at::TensorOptions& options);
+
+class TokenInputsImpl : public torch::nn::Module {
+ public:
+  // `longest` is the number of rows of learned positions.
+  TokenInputsImpl(const ModelConfig& config, LayerPlace place, std::int64_t longest, const at::TensorOptions& options);
+
+  // ids int64 [batch, n] -> [batch, n, width], with the dropouts of the configuration in training.
+  at::Tensor forward(const at::Tensor& ids, const ForwardContext& context) const;
+
+  const at::Tensor& table() const { return table_; }
+
+ private:
+  ModelConfig config_;
+  LayerPlace place_;
+  at::Tensor table_, out_weight_, out_bias_, positions_;
+};
+TORCH_MODULE(TokenInputs);
+
+}  // namespace routing
