@@ -22,9 +22,12 @@ void expect_words(const std::array<Enum, N>& values, const std::vector<std::stri
 TEST(ExperimentWords, GoBothWays) {
   expect_words(kNormPlacements, {"post", "pre"}, parse_norm_placement);
   expect_words(kFeedforwardKinds, {"relu", "geglu"}, parse_feedforward_kind);
+  expect_words(kPositionKinds, {"none", "sinusoidal", "learned"}, parse_position_kind);
   expect_words(kOptimizerKinds, {"adam", "adamw", "adafactor", "adafactorw"}, parse_optimizer_kind);
-  expect_words(kDataFormats, {"auto", "bytes", "enwik8", "wikitext", "pg19", "text", "cifar10", "imagenet64", "images"},
-               parse_data_format);
+  expect_words(
+      kDataFormats,
+      {"auto", "bytes", "enwik8", "wikitext", "pg19", "text", "cifar10", "imagenet64", "images", "copy", "reverse"},
+      parse_data_format);
   expect_words(kTokenKinds, {"auto", "bytes", "words", "subwords", "subpixels"}, parse_token_kind);
   expect_words(kScheduleKinds, {"constant", "vaswani", "cosine", "rsqrt"}, parse_schedule_kind);
   expect_words(kDataOrders, {"crops", "contiguous"}, parse_data_order);
@@ -42,6 +45,7 @@ TEST(ExperimentWords, UnknownOnesNameTheKeyAndTheNearest) {
       refusal_of([] { parse_optimizer_kind("admw"); }),
       "train.optimizer: 'admw' is not known; choose one of adam, adamw, adafactor, adafactorw (did you mean adamw?)");
   EXPECT_TRUE(refusal_of([] { parse_data_format("cifar"); }).ends_with("(did you mean cifar10?)"));
+  EXPECT_TRUE(refusal_of([] { parse_position_kind("lerned"); }).ends_with("(did you mean learned?)"));
   EXPECT_TRUE(refusal_of([] { parse_token_kind("wrods"); }).ends_with("(did you mean words?)"));
   EXPECT_TRUE(refusal_of([] { parse_schedule_kind("rsqt"); }).ends_with("(did you mean rsqrt?)"));
   EXPECT_TRUE(refusal_of([] { parse_data_order("cops"); }).ends_with("(did you mean crops?)"));
@@ -193,6 +197,81 @@ TEST(AttentionOfLayer, HabitsOfTheRoutingCodeNeedRouting) {
     EXPECT_FALSE(attention_of_layer(config, 0).head_mix) << content;
     EXPECT_FALSE(attention_of_layer(config, 0).unused_key_columns) << content;
   }
+}
+
+TEST(EncoderLayers, FollowTheirOwnContentOnBothSides) {
+  ExperimentConfig config;
+  config.model.encoder_layers = 3;
+  config.attention.content = "full";
+  config.attention.encoder_content = "routing";
+  config.attention.content_layers = "top 2";
+  config.patterns.local.recency = true;
+  config.routing.group.recency = true;
+  ASSERT_TRUE(config.routing.group.shared_query_key);
+  const AttentionConfig bottom = attention_of_encoder_layer(config, 0);
+  EXPECT_EQ(bottom.name, "encoder layer 0");
+  EXPECT_EQ(bottom.kind, AttentionKind::bidirectional_self);
+  ASSERT_EQ(bottom.head_groups.size(), 1U);
+  EXPECT_EQ(bottom.head_groups[0].heads, 8);
+  EXPECT_FALSE(bottom.head_groups[0].recency);
+  EXPECT_EQ(bottom.head_groups[0].relative, RelativePosition::true_offset);
+  const AttentionConfig top = attention_of_encoder_layer(config, 2);
+  ASSERT_EQ(top.head_groups.size(), 2U);
+  EXPECT_EQ(pattern_name(top.head_groups[1].pattern), "routing");
+  EXPECT_EQ(top.head_groups[1].heads, 4);
+  EXPECT_FALSE(top.head_groups[1].shared_query_key) << "FACTS A16";
+  EXPECT_FALSE(top.head_groups[1].recency);
+  EXPECT_EQ(pattern_name(attention_of_layer(config, 3).head_groups[1].pattern), "full");
+  EXPECT_THROW(attention_of_encoder_layer(config, 3), ConfigError);
+}
+
+TEST(CrossAttention, HasFullHeadsThenThoseOfItsContentWithoutCommonTime) {
+  ExperimentConfig config = unlike_defaults();
+  for (const std::string& content : cross_patterns()) {
+    config.attention.cross_content = content;
+    const AttentionConfig cross = cross_attention_of_layer(config, 1);
+    EXPECT_EQ(cross.name, "cross-attention of layer 1");
+    EXPECT_EQ(cross.kind, AttentionKind::cross);
+    ASSERT_EQ(cross.head_groups.size(), 2U);
+    EXPECT_EQ(pattern_name(cross.head_groups[0].pattern), "full");
+    EXPECT_EQ(cross.head_groups[0].heads, 9);
+    EXPECT_EQ(pattern_name(cross.head_groups[1].pattern), content);
+    EXPECT_EQ(cross.head_groups[1].heads, 3);
+    EXPECT_EQ(refusal_of([&] { validate(cross); }), "accepted") << content;
+  }
+  config.attention.cross_heads = 0;
+  EXPECT_EQ(cross_attention_of_layer(config, 0).head_groups.size(), 1U);
+  config.attention.cross_heads = 12;
+  EXPECT_EQ(cross_attention_of_layer(config, 0).head_groups.size(), 1U);
+  config.attention.cross_heads = 13;
+  EXPECT_EQ(refusal_of([&] { cross_attention_of_layer(config, 0); }),
+            "attention.cross_heads 13 is not between 0 and attention.heads 12; lower attention.cross_heads or raise "
+            "attention.heads");
+  config.attention.cross_content = "strided";
+  EXPECT_EQ(refusal_of([&] { cross_attention_of_layer(config, 0); }),
+            "attention.cross_content: 'strided' is not known; choose one of full, local, random, lsh, routing (did you "
+            "mean random?)");
+}
+
+TEST(SourceLength, IsThatOfTheTargetUnlessItHasItsOwn) {
+  EXPECT_EQ(source_length({.sequence_length = 7}), 7);
+  EXPECT_EQ(source_length({.sequence_length = 7, .source_length = 9}), 9);
+}
+
+TEST(ValidityLabel, OfAnEncoderDecoderIsThatOfTheDecoder) {
+  ExperimentConfig config;
+  config.model.encoder_layers = 1;
+  config.routing.routing().selection = RoutingSelection::balanced;
+  config.attention.content = "local";
+  config.attention.cross_content = "full";
+  EXPECT_EQ(validity_label(config), "causal") << "an encoder has no future";
+  config.attention.cross_content = "routing";
+  EXPECT_EQ(validity_label(config), "selection reads the future") << "queries compete with later ones";
+  config.attention.cross_heads = 0;
+  EXPECT_EQ(validity_label(config), "causal");
+  config.attention.cross_heads = 4;
+  config.model.encoder_layers = 0;
+  EXPECT_EQ(validity_label(config), "causal") << "there is no cross-attention";
 }
 
 TEST(ValidityLabel, IsCausalUnlessALayerSelectsFromTheWholeSequence) {

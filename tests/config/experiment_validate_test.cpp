@@ -64,6 +64,8 @@ TEST(ValidateExperiment, CountsHaveASmallestValueAndItIsAccepted) {
   };
   const std::vector<Case> cases{
       {"model.layers", 1, [](C& c, auto v) { c.model.layers = v; }},
+      {"model.encoder_layers", 0, [](C& c, auto v) { c.model.encoder_layers = v; }},
+      {"train.source_length", 0, [](C& c, auto v) { c.train.source_length = v; }},
       {"model.embedding_width", 0, [](C& c, auto v) { c.model.embedding_width = v; }},
       {"model.feedforward_width", 1, [](C& c, auto v) { c.model.feedforward_width = v; }},
       {"model.head_dim", 0, [](C& c, auto v) { c.model.head_dim = v; }},
@@ -93,6 +95,58 @@ TEST(ValidateExperiment, CountsHaveASmallestValueAndItIsAccepted) {
   EXPECT_EQ(refusal_after([](C& c) { c.train.sequence_length = 0; }),
             "train.sequence_length is 0, but it must be at least 1");
   EXPECT_EQ(refusal_after([](C& c) { c.attention.heads = 0; }), "attention.heads is 0, but it must be at least 1");
+}
+
+TEST(ValidateExperiment, AnEncoderMustFitTheRest) {
+  const auto encoder = [](const std::function<void(C&)>& change) {
+    return refusal_after([&](C& c) {
+      c.model.encoder_layers = 2;
+      c.train.source_length = 300;
+      change(c);
+    });
+  };
+  EXPECT_EQ(encoder([](C&) {}), "accepted");
+  EXPECT_EQ(encoder([](C& c) { c.model.positions = PositionKind::sinusoidal; }), "accepted");
+  EXPECT_EQ(refusal_after([](C& c) { c.model.positions = PositionKind::learned; }),
+            "model.positions is learned, but a model with model.encoder_layers 0 knows relative positions only; use "
+            "none");
+  EXPECT_EQ(encoder([](C& c) { c.train.source_length = 255; }),
+            "local.window 256 is longer than train.source_length 255; lower local.window or raise "
+            "train.source_length");
+  EXPECT_EQ(encoder([](C& c) { c.attention.content_layers = "top 3"; }),
+            "attention.content_layers 'top 3' needs 3 layers, but model.encoder_layers is 2; change "
+            "attention.content_layers or raise model.encoder_layers");
+  EXPECT_EQ(encoder([](C& c) { c.attention.cross_heads = 9; }),
+            "attention.cross_heads 9 is not between 0 and attention.heads 8; lower attention.cross_heads or raise "
+            "attention.heads");
+  EXPECT_EQ(encoder([](C& c) {
+              c.model.image_height = 32;
+              c.model.image_width = 32;
+            }),
+            "model.encoder_layers is 2, but images (model.image_height 32) have no source to read; set one of them to "
+            "0");
+}
+
+TEST(ValidateExperiment, MadeUpPairsNeedAnEncoderAndLengthsThatFit) {
+  const auto task = [](const std::function<void(C&)>& change) {
+    return refusal_after([&](C& c) {
+      c.data.format = DataFormat::copy;
+      c.model.encoder_layers = 1;
+      c.train.source_length = 300;
+      c.train.sequence_length = 301;
+      change(c);
+    });
+  };
+  EXPECT_EQ(task([](C&) {}), "accepted");
+  EXPECT_EQ(task([](C& c) { c.model.encoder_layers = 0; }),
+            "data.format is copy, whose targets follow from a source, but model.encoder_layers is 0; raise it");
+  EXPECT_EQ(task([](C& c) { c.model.vocab_size = 2; }),
+            "model.vocab_size is 2, but data.format copy has a start, an end and at least one symbol; use 3 or more");
+  EXPECT_EQ(task([](C& c) { c.train.sequence_length = 300; }),
+            "train.sequence_length is 300 and train.source_length 300, but a target of data.format copy is its source "
+            "and an end symbol; set both, the first one higher by 1");
+  EXPECT_EQ(task([](C& c) { c.train.shortest_length = 301; }),
+            "train.shortest_length 301 is longer than train.source_length 300; lower it, or set 0 for none");
 }
 
 TEST(ValidateExperiment, ProbabilitiesAreAtLeast0AndBelow1) {

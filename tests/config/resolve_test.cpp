@@ -131,6 +131,9 @@ TEST(Environment, EveryKeyHasItsOwnVariableThatSetsIt) {
   ExperimentConfig expected = unlike_defaults();
   expected.train.sequence_length = 2048;
   expected.attention.content = "full";
+  expected.model.image_height = 0;  // images have no source for the encoder
+  expected.model.image_width = 0;
+  expected.train.source_length = 2048;
   for (const std::string& key : experiment_keys()) {
     EXPECT_TRUE(variables.insert(variable_of_key(key)).second) << variable_of_key(key) << " has two meanings";
     sources.environment.emplace_back(variable_of_key(key), get_key(expected, key));

@@ -55,6 +55,44 @@ TEST_F(WeightsOnDisk, EveryContentComesBackWithTheSameLogits) {
   }
 }
 
+TEST_F(WeightsOnDisk, AnEncoderDecoderOfEveryContentComesBackWithTheSameLogits) {
+  for (const ContentCase& item : pairs_cases()) {
+    EncoderDecoder model(item.config, at::TensorOptions().dtype(at::kFloat));
+    const TokenBatch batch{.tokens = random_tokens(2, 32, 40, 1), .source = random_tokens(2, 24, 40, 2)};
+    model->train();
+    model->loss(batch, {});
+    model->update_centroids();
+    model->eval();
+    save_model(file(), *model, "1.2.3");
+    EncoderDecoder loaded = load_encoder_decoder(file());
+    EXPECT_EQ(loaded->config(), item.config);
+    EXPECT_FALSE(loaded->is_training());
+    EXPECT_TRUE(at::equal(model->logits(batch, {}), loaded->logits(batch, {}))) << item.name;
+    const auto metadata = read_safetensors_metadata(file());
+    EXPECT_EQ(metadata.at("validity"), item.name == "balanced" ? "selection reads the future" : "causal");
+    EXPECT_EQ(metadata.count("tied"), 0U);
+  }
+}
+
+TEST_F(WeightsOnDisk, AModelOfTheOtherKindIsRefused) {
+  save_model(file(), *make_model(small_pairs_experiment(), at::TensorOptions().dtype(at::kFloat)), "1");
+  EXPECT_NE(message_of([&] { load_model(file()); }).find("holds an encoder-decoder"), std::string::npos);
+  EXPECT_EQ(load_sequence_model(file())->config(), small_pairs_experiment());
+  save_model(file(), *make_model(small_experiment(), at::TensorOptions().dtype(at::kFloat)), "1");
+  EXPECT_NE(message_of([&] { load_encoder_decoder(file()); }).find("holds a decoder-only model"), std::string::npos);
+  EXPECT_EQ(load_sequence_model(file())->config(), small_experiment());
+}
+
+TEST_F(WeightsOnDisk, TheTiedOutputOfAnEncoderDecoderIsTheTableOfTheTarget) {
+  ExperimentConfig config = small_pairs_experiment();
+  config.model.tied_output = true;
+  save_model(file(), *make_model(config, at::TensorOptions().dtype(at::kFloat)), "1");
+  const TensorFile stored = read_safetensors(file());
+  EXPECT_EQ(stored.tensors.count("output_weight"), 0U);
+  EXPECT_EQ(stored.tensors.count("target.embedding"), 1U);
+  EXPECT_EQ(stored.metadata.at("tied"), "output_weight=target.embedding");
+}
+
 TEST_F(WeightsOnDisk, TiedOutputIsStoredOnce) {
   ExperimentConfig config = small_experiment();
   config.model.tied_output = true;

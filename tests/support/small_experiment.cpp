@@ -42,6 +42,33 @@ std::vector<ContentCase> content_cases() {
   return cases;
 }
 
+ExperimentConfig small_pairs_experiment(const std::string& content) {
+  ExperimentConfig config = small_experiment(content);
+  config.name = "small-pairs-" + content;
+  config.model.vocab_size = 40;
+  config.model.encoder_layers = 1;
+  config.model.positions = PositionKind::sinusoidal;
+  config.attention.encoder_content = content;
+  config.attention.cross_heads = 2;
+  config.attention.cross_content = content == "strided" ? "full" : content;
+  config.train.source_length = 24;
+  return config;
+}
+
+std::vector<ContentCase> pairs_cases() {
+  std::vector<ContentCase> cases;
+  for (const char* content : {"local", "full", "strided", "random", "lsh"}) {
+    cases.push_back({content, small_pairs_experiment(content)});
+  }
+  for (const RoutingSelection selection :
+       {RoutingSelection::balanced, RoutingSelection::nearest, RoutingSelection::threshold}) {
+    ExperimentConfig config = small_pairs_experiment("routing");
+    config.routing.routing().selection = selection;
+    cases.push_back({std::string(to_string(selection)), config});
+  }
+  return cases;
+}
+
 at::Tensor random_tokens(std::int64_t batch, std::int64_t n, std::int64_t vocab, std::uint64_t seed) {
   at::Tensor tokens = at::empty({batch, n}, at::kLong);
   RandomStream stream(seed, "test tokens");

@@ -21,6 +21,12 @@ struct ContentCase {
 };
 std::vector<ContentCase> content_cases();
 
+// An encoder-decoder of one encoder and two decoder layers, otherwise the same; all its parts follow the content where
+// it fits them, half of the heads. Sources of 24 tokens, targets of 32.
+ExperimentConfig small_pairs_experiment(const std::string& content = "routing");
+// Of these, every content, and every selection of routing.
+std::vector<ContentCase> pairs_cases();
+
 // Tokens 0 … vocab-1 from a named stream: [batch, n].
 at::Tensor random_tokens(std::int64_t batch, std::int64_t n, std::int64_t vocab, std::uint64_t seed);
 

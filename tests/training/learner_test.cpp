@@ -3,6 +3,7 @@
 #include "routing/training/learner.h"
 
 #include "routing/core/parallel.h"
+#include "routing/evaluation/target_accuracy.h"
 #include "routing/model/weights.h"
 #include "support/small_experiment.h"
 
@@ -240,6 +241,78 @@ TEST(Learner, Bf16TracksFp32) {
   EXPECT_NE(full.losses, half.losses);
   for (std::size_t i = 0; i < full.losses.size(); ++i)
     EXPECT_NEAR(half.losses[i], full.losses[i], 0.01 * full.losses[i]);
+}
+
+// An encoder-decoder with routed heads in its encoder and nothing but routed heads between source and target.
+ExperimentConfig copy_experiment() {
+  ExperimentConfig config = small_pairs_experiment();
+  config.data.format = DataFormat::copy;
+  config.model.vocab_size = 16;
+  config.model.layers = 1;
+  config.model.width = 64;
+  config.model.feedforward_width = 64;
+  config.model.initial_scale = 1.0;
+  config.attention.heads = 2;
+  config.attention.content_heads = 1;
+  config.attention.cross_heads = 2;
+  config.train.source_length = 16;
+  config.train.sequence_length = 17;
+  config.train.batch_size = 16;
+  config.train.steps = 500;
+  config.train.learning_rate = 3e-3;
+  return config;
+}
+
+TrainingBatch copy_batch(const SequencePairs& pairs, std::int64_t rows, std::int64_t index) {
+  const TokenBatch batch = token_batch(pairs.batch("train", index * rows, rows));
+  return {.tokens = batch.tokens,
+          .sample_ids = at::arange(rows, at::kLong) + index * rows,
+          .index = index,
+          .valid = batch.valid,
+          .source = batch.source,
+          .source_valid = batch.source_valid};
+}
+
+TEST(Learner, LearnsToCopyThroughRoutedCrossAttention) {
+  const ExperimentConfig config = copy_experiment();
+  const SequencePairs pairs(sequence_task_options(config));
+  Learner learner(config);
+  auto& model = dynamic_cast<EncoderDecoderImpl&>(learner.sequence_model());
+  EXPECT_LT(score_pairs(model, pairs, {}).accuracy(), 0.2);
+  for (std::int64_t step = 0; step < config.train.steps; ++step) {
+    learner.step(std::vector{copy_batch(pairs, config.train.batch_size, step)});
+  }
+  EXPECT_GT(score_pairs(model, pairs, {}).accuracy(), 0.9);
+}
+
+TEST(Learner, PaddingDoesNotCountInTheLossOfAnEncoderDecoder) {
+  ExperimentConfig config = copy_experiment();
+  const SequencePairs pairs({.vocab_size = 16, .shortest = 3, .longest = 16});
+  TrainingBatch batch = copy_batch(pairs, 6, 0);
+  ASSERT_TRUE(batch.valid.defined());
+  const std::int64_t targets = batch.valid.sum().item<std::int64_t>();
+  ASSERT_LT(targets, batch.valid.numel());
+  Learner learner(config);
+  const StepResult first = learner.step(std::vector{batch});
+  EXPECT_EQ(first.tokens, targets);
+  EXPECT_EQ(first.routing.size(), 3U) << "encoder, decoder, cross-attention";
+  // The same batch with other things at padding makes the same step.
+  Learner other(config);
+  batch.tokens = batch.tokens.masked_fill(batch.valid.logical_not(), 9);
+  EXPECT_EQ(other.step(std::vector{batch}).loss_nats, first.loss_nats);
+  expect_equal(named_tensors(learner.sequence_model()), named_tensors(other.sequence_model()), "padding");
+  batch.valid = at::zeros_like(batch.valid);
+  EXPECT_THROW(learner.step(std::vector{batch}), InputError) << "nothing but padding";
+}
+
+TEST(Learner, SaysWhichKindOfModelItHolds) {
+  Learner text(small_experiment());
+  EXPECT_EQ(&text.model(), &text.sequence_model());
+  Learner pairs(copy_experiment());
+  EXPECT_THROW(pairs.model(), ConfigError);
+  EXPECT_THROW(text.step(std::vector{copy_batch(SequencePairs(sequence_task_options(copy_experiment())), 2, 0)}),
+               InputError)
+      << "a source, but no encoder";
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "routing/core/random.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace routing {
 namespace {
@@ -45,6 +46,7 @@ SequenceTaskOptions sequence_task_options(const ExperimentConfig& config) {
           .vocab_size = config.model.vocab_size,
           .shortest = config.train.shortest_length > 0 ? config.train.shortest_length : longest,
           .longest = longest,
+          .pairs_of_a_length = config.train.batch_size,
           .seed = config.train.seed};
 }
 
@@ -54,13 +56,23 @@ SequencePairs::SequencePairs(const SequenceTaskOptions& options) : options_(opti
   require<ConfigError>(options.shortest >= 1 && options.shortest <= options.longest, "sequence task: lengths from ",
                        options.shortest, " to ", options.longest,
                        "; the shortest must be at least 1 and no longer than the longest");
+  require<ConfigError>(options.pairs_of_a_length >= 1, "sequence task: ", options.pairs_of_a_length,
+                       " pairs of a length, but it must be at least 1");
+}
+
+std::int64_t SequencePairs::training_length(std::int64_t number) const {
+  RandomStream stream(options_.seed, "sequence lengths",
+                      {static_cast<std::uint64_t>(number / options_.pairs_of_a_length)});
+  const auto shortest = static_cast<double>(options_.shortest);
+  const double octaves = std::log2((static_cast<double>(options_.longest) + 1.0) / shortest);
+  const auto length = static_cast<std::int64_t>(shortest * std::exp2(octaves * stream.uniform()));
+  return std::clamp(length, options_.shortest, options_.longest);
 }
 
 SequencePair SequencePairs::pair(std::string_view part, std::int64_t number) const {
   require<InputError>(number >= 0, "sequence task: there is no pair ", number, "; numbers begin at 0");
   RandomStream stream(options_.seed, "sequence task", {number_of_part(part), static_cast<std::uint64_t>(number)});
-  const std::int64_t length =
-      options_.shortest + stream.below(static_cast<std::uint32_t>(options_.longest - options_.shortest + 1));
+  const std::int64_t length = part == "train" ? training_length(number) : options_.longest;
   SequencePair pair;
   for (std::int64_t i = 0; i < length; ++i) {
     pair.source.push_back(kFirstSymbol + stream.below(static_cast<std::uint32_t>(options_.vocab_size - kFirstSymbol)));

@@ -1,7 +1,8 @@
 // Made-up pairs of sequences for encoder-decoders: copy a source, or give it backwards.
 //
 //   ids      0 start and padding, 1 end, 2 … vocab_size - 1 the symbols
-//   source   n symbols, each uniform, n uniform over shortest … longest
+//   source   n symbols, each uniform; outside of train n is `longest`. In train it is drawn from shortest … longest, each
+//            octave as likely as another: short pairs teach a beginner far more a second than long ones
 //   target   the source (copy) or the source from its end (reverse), then the end symbol: n + 1 ids
 //
 // A pair is a function of the options, the part (train, valid or test) and its number. There is no end to the numbers,
@@ -26,10 +27,13 @@ struct SequenceTaskOptions {
   std::int64_t vocab_size = 64;
   std::int64_t shortest = 1;
   std::int64_t longest = 1;
+  // So many successive training pairs are of one length: short batches are then cheap, and none has padding.
+  std::int64_t pairs_of_a_length = 1;
   std::uint64_t seed = 1;
 };
 
-// From data.format, model.vocab_size, train.source_length, train.shortest_length (0: all of one length) and train.seed.
+// From data.format, model.vocab_size, train.source_length, train.shortest_length (0: all of one length; otherwise a
+// length a batch), train.batch_size and train.seed.
 // A ConfigError unless data.format is copy or reverse.
 SequenceTaskOptions sequence_task_options(const ExperimentConfig& config);
 
@@ -64,6 +68,8 @@ class SequencePairs {
   const SequenceTaskOptions& options() const { return options_; }
 
  private:
+  std::int64_t training_length(std::int64_t number) const;
+
   SequenceTaskOptions options_;
 };
 

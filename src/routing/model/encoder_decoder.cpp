@@ -32,10 +32,10 @@ EncoderDecoderImpl::EncoderDecoderImpl(ExperimentConfig config, const at::Tensor
   const auto part = [&](const char* name) {
     return LayerPlace{.seed = experiment.train.seed, .layer = 0, .part = name};
   };
-  source_ =
-      register_module("source", TokenInputs(model, part("source inputs"), source_length(experiment.train), options));
-  target_ =
-      register_module("target", TokenInputs(model, part("target inputs"), experiment.train.sequence_length, options));
+  const TokenInputsImpl::Reader reader{.whole = true, .longest = source_length(experiment.train)};
+  const TokenInputsImpl::Reader writer{.whole = false, .longest = experiment.train.sequence_length};
+  source_ = register_module("source", TokenInputs(model, part("source inputs"), reader, options));
+  target_ = register_module("target", TokenInputs(model, part("target inputs"), writer, options));
   for (std::int64_t layer = 0; layer < model.encoder_layers; ++layer) {
     encoder_.push_back(register_module("encoder" + std::to_string(layer),
                                        Block(experiment, BlockPlace{BlockRole::encoder, layer}, options)));
@@ -82,7 +82,7 @@ EncoderDecoderImpl::Memory EncoderDecoderImpl::encode(const at::Tensor& source, 
   check_tokens(config().name + ": source", source, valid);
   require<InputError>(!valid.defined() || valid.any(1).all().item<bool>(), config().name,
                       ": a source has no real token, only padding; give each at least one");
-  at::Tensor x = source_->forward(without_padding(source, valid), context);
+  at::Tensor x = source_->forward(without_padding(source, valid), valid, context);
   at::Tensor auxiliary;
   for (std::size_t layer = 0; layer < encoder_.size(); ++layer) {
     encoder_states_[layer].self.valid = valid;
@@ -100,7 +100,7 @@ EncoderDecoderImpl::Hidden EncoderDecoderImpl::decoder_hidden(const Memory& memo
   require<InputError>(memory.values.defined() && memory.values.size(0) == target.size(0), config().name, ": ",
                       target.size(0), " targets, but ", memory.values.defined() ? memory.values.size(0) : 0,
                       " encoded sources; give one a target");
-  at::Tensor x = target_->forward(shifted(without_padding(target, valid)), context);
+  at::Tensor x = target_->forward(shifted(without_padding(target, valid)), valid, context);
   at::Tensor auxiliary;
   for (std::size_t layer = 0; layer < decoder_.size(); ++layer) {
     BlockState& state = decoder_states_[layer];

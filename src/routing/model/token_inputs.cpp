@@ -55,9 +55,23 @@ at::Tensor sinusoids(std::int64_t length, std::int64_t width, const at::TensorOp
   return table.to(options);
 }
 
-TokenInputsImpl::TokenInputsImpl(const ModelConfig& config, LayerPlace place, std::int64_t longest,
+at::Tensor sinusoids_from_both_ends(std::int64_t length, const at::Tensor& valid, std::int64_t width,
+                                    const at::TensorOptions& options) {
+  const std::int64_t half = width / 2;
+  const at::Tensor from_start = sinusoids(length, half, options);
+  const at::Tensor from_end = sinusoids(length, width - half, options);
+  const at::Tensor real = valid.defined() ? valid.to(at::kCPU) : at::ones({1, length}, at::kBool);
+  const at::Tensor rank = (real.cumsum(1) - 1).clamp_min(0);
+  const at::Tensor rank_from_end = (real.sum(1, /*keepdim=*/true) - 1 - rank).clamp_min(0);
+  const auto rows = [&](const at::Tensor& table, const at::Tensor& places) {
+    return table.index_select(0, places.flatten().to(table.device())).view({real.size(0), length, table.size(1)});
+  };
+  return at::cat({rows(from_start, rank), rows(from_end, rank_from_end)}, 2) * real.unsqueeze(2).to(options);
+}
+
+TokenInputsImpl::TokenInputsImpl(const ModelConfig& config, LayerPlace place, const Reader& reader,
                                  const at::TensorOptions& options)
-    : config_(config), place_(std::move(place)) {
+    : config_(config), place_(std::move(place)), reader_(reader) {
   const auto weight = [&](const char* name, std::int64_t rows, std::int64_t columns) {
     return register_parameter(name, initial_weight({rows, columns, config_.initial_scale}, place_.key(name), options));
   };
@@ -67,10 +81,11 @@ TokenInputsImpl::TokenInputsImpl(const ModelConfig& config, LayerPlace place, st
     out_weight_ = weight("out_weight", config_.width, inner);
     out_bias_ = register_parameter("out_bias", at::zeros({config_.width}, options));
   }
-  if (config_.positions == PositionKind::learned) positions_ = weight("positions", longest, config_.width);
+  if (config_.positions == PositionKind::learned) positions_ = weight("positions", reader_.longest, config_.width);
 }
 
-at::Tensor TokenInputsImpl::forward(const at::Tensor& ids, const ForwardContext& context) const {
+at::Tensor TokenInputsImpl::forward(const at::Tensor& ids, const at::Tensor& valid,
+                                    const ForwardContext& context) const {
   at::Tensor inputs = ids;
   if (is_training() && config_.input_dropout > 0.0) {
     inputs = ids.clone();
@@ -89,7 +104,10 @@ at::Tensor TokenInputsImpl::forward(const at::Tensor& ids, const ForwardContext&
                         "model.positions = sinusoidal");
     x = x + positions_.narrow(0, 0, length);
   } else if (config_.positions == PositionKind::sinusoidal) {
-    x = x + sinusoids(length, config_.width, x.options().requires_grad(false));
+    const double scale = std::sqrt(static_cast<double>(config_.width));
+    const at::TensorOptions kind = x.options().requires_grad(false);
+    x = x * scale + (reader_.whole ? sinusoids_from_both_ends(length, valid, config_.width, kind)
+                                   : sinusoids(length, config_.width, kind));
   }
   return drop(x, {.probability = config_.residual_dropout, .place = &place_, .use = "stack input"}, is_training(),
               context);

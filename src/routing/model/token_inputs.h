@@ -1,13 +1,18 @@
 // What a stack reads: token ids as vectors of the model's width.
 //
-//   x = embedding(ids) [-> dense layer to the model's width] [+ positions]
+//   e = embedding(ids) [-> dense layer to the model's width d]
 //
-// Positions, for a width of d:
-//   sinusoidal   p(t)[2i] = sin(t / 10000^(2i/d)),  p(t)[2i + 1] = cos(t / 10000^(2i/d))     (Vaswani et al.)
-//   learned      row t of a table
+//   none         x = e
+//   learned      x = e + row t of a table
+//   sinusoidal   x = sqrt(d) e + p(t),  p(t)[2i] = sin(t / 10000^(2i/d)),  p(t)[2i + 1] = cos(t / 10000^(2i/d))
+//                as Vaswani et al.; the factor makes tokens as large as sinusoids, which are not small
+//
+// What a decoder reads counts from the start, as a target has no end yet. What an encoder reads is whole: of n tokens,
+// the first d/2 numbers of p are the sinusoids of t for a width of d/2, the others those of n - 1 - t.
 //
 // With sinusoids the product of a linear map of p(i) and one of p(j) can be any function of i - j, or of i + j, that
-// those frequencies can make: a head that copies (i = j) or reverses (i + j = n - 1) is linear, whatever the length.
+// those frequencies can make. A head that copies (i = j) or reverses (i = n - 1 - j) is linear and the same for every
+// length, so what is learned from short sequences holds for long ones.
 #pragma once
 
 #include "routing/attention/pattern.h"
@@ -44,20 +49,29 @@ void check_tokens(const std::string& where, const at::Tensor& tokens, const at::
 
 // [length, width] in the type and on the device of the options.
 at::Tensor sinusoids(std::int64_t length, std::int64_t width, const at::TensorOptions& options);
+// Of whole sequences, from both ends: [batch, length, width], or [1, length, width] if there is no mask. Places of real
+// tokens are counted without padding; rows of padding are zero.
+at::Tensor sinusoids_from_both_ends(std::int64_t length, const at::Tensor& valid, std::int64_t width,
+                                    const at::TensorOptions& options);
 
 class TokenInputsImpl : public torch::nn::Module {
  public:
-  // `longest` is the number of rows of learned positions.
-  TokenInputsImpl(const ModelConfig& config, LayerPlace place, std::int64_t longest, const at::TensorOptions& options);
+  struct Reader {
+    bool whole = false;        // an encoder's: places from both ends
+    std::int64_t longest = 0;  // rows of learned positions
+  };
+  TokenInputsImpl(const ModelConfig& config, LayerPlace place, const Reader& reader, const at::TensorOptions& options);
 
-  // ids int64 [batch, n] -> [batch, n, width], with the dropouts of the configuration in training.
-  at::Tensor forward(const at::Tensor& ids, const ForwardContext& context) const;
+  // ids int64 [batch, n], valid bool [batch, n] or undefined -> [batch, n, width], with the dropouts of the
+  // configuration in training.
+  at::Tensor forward(const at::Tensor& ids, const at::Tensor& valid, const ForwardContext& context) const;
 
   const at::Tensor& table() const { return table_; }
 
  private:
   ModelConfig config_;
   LayerPlace place_;
+  Reader reader_;
   at::Tensor table_, out_weight_, out_bias_, positions_;
 };
 TORCH_MODULE(TokenInputs);
