@@ -118,6 +118,10 @@ AnySource open_source(const fs::path& path, const SourceOptions& options) {
     case DataFormat::images:
       images = open_image_folder(path);
       break;
+    case DataFormat::copy:
+    case DataFormat::reverse:
+      throw ConfigError("data.format " + std::string(to_string(options.format)) +
+                        " is made up and has no files; leave out data.path");
     case DataFormat::automatic:
     case DataFormat::bytes:
     case DataFormat::enwik8:
