@@ -39,6 +39,7 @@ Command add_bench_attention(CLI::App& bench_app, const ProgramOptions& program);
 Command add_bench_train(CLI::App& bench_app, const ProgramOptions& program);
 Command add_bench_scaling(CLI::App& bench_app, const ProgramOptions& program);
 Command add_bench_layers(CLI::App& bench_app, const ProgramOptions& program);
+Command add_presets(CLI::App& program);
 Command add_info(CLI::App& program, const ProgramOptions& options);
 Command add_doctor(CLI::App& program, const ProgramOptions& options);
 Command add_train(CLI::App& program, const ProgramOptions& options);

@@ -1,11 +1,11 @@
 #include "commands.h"
+#include "experiment_options.h"
+#include "model_facts.h"
 #include "output.h"
 #include "routing/core/parallel.h"
 #include "routing/kernels/cpu_features.h"
 #include "system_facts.h"
 #include "version.h"
-
-#include <nlohmann/json.hpp>
 
 #include <iostream>
 #include <memory>
@@ -16,8 +16,7 @@
 namespace routing {
 namespace {
 
-// Keeps the order in which keys were added: related things stay together.
-using Json = nlohmann::ordered_json;
+using Json = OrderedJson;
 
 Json gathered_info(const ProgramOptions& options) {
   const BlasFacts blas = blas_facts();
@@ -79,13 +78,22 @@ void print_as_table(const Json& info) {
 
 Command add_info(CLI::App& program, const ProgramOptions& options) {
   const auto json = std::make_shared<bool>(false);
-  CLI::App* app = program.add_subcommand("info", "Print versions, processor, threads and memory");
+  const auto experiment = std::make_shared<ExperimentOptions>();
+  CLI::App* app = program.add_subcommand(
+      "info",
+      "Print versions, processor, threads and memory, or what an experiment amounts to\n\n"
+      "With --preset, --config or --set: weights, heads of every layer, keys a token reads, validity of the\n"
+      "likelihood, and an estimate of the memory that training takes. Nothing is trained or allocated.");
+  add_experiment_options(*app, *experiment);
   app->add_flag("--json", *json, "print the result as JSON")->disable_flag_override()->group("Output");
-  app->footer("Example  routing info --json\n" + exit_code_line());
-  return {app, [json, &options] {
-            const Json info = gathered_info(options);
+  app->footer("Example  routing info --preset tiny-enwik8\n" + exit_code_line());
+  return {app, [json, experiment, &options] {
+            const bool about_a_model = experiment->names_a_base() || !experiment->settings.empty();
+            const Json info = about_a_model ? model_facts(resolve_experiment(*experiment)) : gathered_info(options);
             if (*json) {
               std::cout << info.dump(2) << "\n";
+            } else if (about_a_model) {
+              print_model_facts(info);
             } else {
               print_as_table(info);
             }

@@ -32,6 +32,7 @@ std::vector<Command> add_commands(CLI::App& program, const ProgramOptions& optio
   commands.push_back(add_analyze_patterns(*analyze));
   for (Command& command : add_bench(program, options)) commands.push_back(std::move(command));
   for (Command& command : add_data(program, options)) commands.push_back(std::move(command));
+  commands.push_back(add_presets(program));
   commands.push_back(add_info(program, options));
   commands.push_back(add_doctor(program, options));
   return commands;

@@ -1,0 +1,164 @@
+#include "routing/training/memory_estimate.h"
+
+#include "routing/kernels/cpu_features.h"
+#include "routing/model/transformer.h"
+#include "routing/ops/packed_weights.h"
+#include "routing/ops/vocabulary_loss.h"
+#include "routing/training/learner.h"
+
+#include <algorithm>
+#include <string>
+
+namespace routing {
+namespace {
+
+constexpr std::int64_t kNumber = sizeof(float);
+// Memory that waits for reuse (core/block_pool.h) and is neither one thing nor another, as a share of what moves.
+constexpr double kWaitingShare = 1.0 / 24.0;
+constexpr std::int64_t kPanelColumns = 1024;  // of the vocabulary, in the loss
+
+// Clusters a token is a member of, on average.
+double memberships(const HeadGroupConfig& group, std::int64_t n) {
+  const auto shared_out = [&](std::int64_t lists, std::int64_t window) {
+    return static_cast<double>(lists * std::min(window, n)) / static_cast<double>(n);
+  };
+  if (const auto* random = std::get_if<RandomPattern>(&group.pattern)) {
+    return shared_out(random->groups, random->window);
+  }
+  if (const auto* lsh = std::get_if<LshPattern>(&group.pattern)) return static_cast<double>(lsh->rounds);
+  const auto* routing = std::get_if<RoutingPattern>(&group.pattern);
+  if (routing == nullptr || routing->selection == RoutingSelection::nearest) return 1.0;
+  if (routing->selection == RoutingSelection::balanced) return shared_out(routing->clusters, routing->window);
+  // Thresholds give each cluster its share, one cluster a token on average; of independent memberships 1/e of all
+  // tokens would have none, and these join their best.
+  constexpr double kWithoutAny = 0.37;
+  return 1.0 + kWithoutAny;
+}
+
+// Offsets of a token's entries; then list, group, rank and view of each membership (ops/plan_tensors.h, visibility.h).
+double plan_bytes_a_token(const HeadGroupConfig& group, std::int64_t n) {
+  return static_cast<double>(group.heads) * (8.0 + memberships(group, n) * (4 + 8 + 4 + 16));
+}
+
+// Numbers a token that the attention of a layer keeps beside its input, as multi_head.cpp makes them.
+std::int64_t attention_numbers(const AttentionConfig& attention) {
+  const std::int64_t dim = head_dim(attention);
+  const std::int64_t all = total_heads(attention) * dim;
+  std::int64_t key_heads = 0;
+  std::int64_t numbers = all;  // values
+  bool keeps_queries = false;
+  bool keeps_keys = false;
+  for (const HeadGroupConfig& group : attention.head_groups) {
+    const std::int64_t heads = group.heads;
+    const bool separate = !group.shared_query_key;
+    const auto* routing = std::get_if<RoutingPattern>(&group.pattern);
+    if (separate || attention.unused_key_columns) key_heads += heads;
+    if (group.recency) {
+      numbers += 2 * heads * (dim + 1);  // copies with one more column
+    } else {
+      keeps_queries = true;
+      keeps_keys = keeps_keys || separate;
+    }
+    if (routing != nullptr) {
+      numbers += (separate ? 2 : 1) * heads * (dim + 2) + heads;  // normalised, and which centroid was nearest
+      if (routing->scale_before_norm) numbers += heads * dim;
+    }
+    if (std::holds_alternative<LshPattern>(group.pattern)) numbers += heads * (dim + 2);  // keys of unit length
+    numbers += heads * (dim + 1);                                                         // output, log-sum-exp
+  }
+  if (keeps_queries) numbers += all;
+  if (keeps_keys) numbers += key_heads * dim;
+  if (attention.head_groups.size() > 1) numbers += all;  // heads side by side again
+  if (attention.head_mix) numbers += all;
+  return numbers;
+}
+
+std::int64_t layer_numbers(const ExperimentConfig& config, std::int64_t layer) {
+  const ModelConfig& model = config.model;
+  const std::int64_t hidden = model.feedforward_width;
+  constexpr std::int64_t kNormStatistics = 4;
+  std::int64_t feedforward = model.feedforward == FeedforwardKind::geglu ? 3 * hidden : hidden;
+  if (model.feedforward_dropout > 0.0) feedforward += hidden;
+  return 4 * model.width + kNormStatistics + attention_numbers(attention_of_layer(config, layer)) + feedforward;
+}
+
+// Below and above the stack: embeddings, last norm, what the loss reads, and its sums.
+std::int64_t end_numbers(const ModelConfig& model) {
+  const std::int64_t inner = model.embedding_width > 0 ? model.embedding_width : model.width;
+  std::int64_t numbers = model.norm == NormPlacement::pre ? 2 * model.width : model.width;
+  if (inner != model.width) numbers += 2 * inner;
+  if (inner == model.width && model.embedding_projection) numbers += inner;
+  return numbers + 8;
+}
+
+// Gradients that are there at once while the top layer is differentiated.
+std::int64_t backward_numbers(const ExperimentConfig& config) {
+  const ModelConfig& model = config.model;
+  const std::int64_t hidden = (model.feedforward == FeedforwardKind::geglu ? 3 : 1) * model.feedforward_width;
+  const AttentionConfig top = attention_of_layer(config, model.layers - 1);
+  const std::int64_t heads = total_heads(top) * head_dim(top);
+  return std::max(hidden + 3 * model.width, 5 * heads + 2 * model.width - model.feedforward_width);
+}
+
+void add_parameters(const ExperimentConfig& config, MemoryEstimate& estimate) {
+  const Transformer model(config, at::TensorOptions().device(at::kMeta));
+  const bool adam = config.train.optimizer == OptimizerKind::adam || config.train.optimizer == OptimizerKind::adamw;
+  const bool halves = matmul_precision(config.train.precision) == MatmulPrecision::bf16 &&
+                      matmul_precision(Precision::automatic) == MatmulPrecision::bf16;
+  for (const auto& item : model->named_parameters()) {
+    const std::string& name = item.key();
+    const at::Tensor& weight = item.value();
+    const std::int64_t bytes = weight.numel() * kNumber;
+    estimate.weights += bytes;
+    const bool factored = weight.dim() == 2 && !adam;
+    estimate.optimizer += adam ? 2 * bytes : factored ? (weight.size(0) + weight.size(1)) * kNumber : bytes;
+    if (name == "output_weight" || (config.model.tied_output && name == "embedding")) {
+      estimate.output_gradients = bytes;
+    }
+    const bool multiplied = weight.dim() == 2 && name != "output_weight" && !name.ends_with("embedding") &&
+                            name.find("relative_") == std::string::npos;
+    // For the forward pass and for gradients of inputs.
+    if (multiplied) estimate.packed_weights += 2 * (halves ? bytes / 2 : bytes);
+  }
+  estimate.gradients = estimate.weights;
+  estimate.packed_weights = std::min(estimate.packed_weights, static_cast<std::int64_t>(packed_weights_limit()));
+}
+
+}  // namespace
+
+std::int64_t MemoryEstimate::total() const {
+  const std::int64_t moving =
+      accumulates ? activations + gradients : std::max(activations + output_gradients, gradients);
+  return weights + optimizer + packed_weights + plans + workspace + moving;
+}
+
+MemoryEstimate estimate_training_memory(const ExperimentConfig& given) {
+  ExperimentConfig config = given;
+  if (config.model.vocab_size == 0) config.model.vocab_size = config.data.vocabulary_size;
+  MemoryEstimate estimate{.accumulates = config.train.accumulation > 1};
+  add_parameters(config, estimate);
+  const std::int64_t n = config.train.sequence_length;
+  const std::int64_t tokens = config.train.batch_size * n;
+  std::int64_t kept = end_numbers(config.model);
+  std::int64_t largest = 0;
+  double plans = 0.0;
+  for (std::int64_t layer = 0; layer < config.model.layers; ++layer) {
+    const std::int64_t numbers = layer_numbers(config, layer);
+    largest = std::max(largest, numbers);
+    kept += config.model.checkpoint_activations ? config.model.width : numbers;
+    for (const HeadGroupConfig& group : attention_of_layer(config, layer).head_groups) {
+      plans += plan_bytes_a_token(group, n);
+    }
+  }
+  if (config.model.checkpoint_activations) kept += largest;  // the layer that is computed again
+  estimate.plans = static_cast<std::int64_t>(plans * static_cast<double>(tokens));
+  estimate.activations = tokens * kept * kNumber;
+  const std::int64_t logits =
+      std::min(tokens, VocabularyLossOptions{}.chunk_rows) * std::min(kPanelColumns, config.model.vocab_size) * kNumber;
+  const std::int64_t backward = tokens * backward_numbers(config) * kNumber;
+  const double waiting = kWaitingShare * static_cast<double>(estimate.activations + backward);
+  estimate.workspace = backward + logits + static_cast<std::int64_t>(waiting);
+  return estimate;
+}
+
+}  // namespace routing
