@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <regex>
 #include <set>
 #include <string>
 #include <vector>
@@ -122,6 +123,18 @@ TEST(Presets, EveryDataSetHasTheRowsOfThePaper) {
     }
     EXPECT_EQ(preset_of("tiny-" + set).name, "tiny-" + set);
   }
+}
+
+TEST(Presets, TheirPageNamesOnlyThoseThatExist) {
+  std::ifstream file(std::string(ROUTING_SOURCE_DIR) + "/docs/presets.md");
+  const std::string page{std::istreambuf_iterator<char>(file), {}};
+  static const std::regex quoted("`((?:tiny-)?(?:enwik8|wikitext103|pg19|cifar10|imagenet64)-[a-z-]+|quickstart)`");
+  std::set<std::string> named;
+  for (std::sregex_iterator match(page.begin(), page.end(), quoted), end; match != end; ++match) {
+    named.insert((*match)[1]);
+  }
+  EXPECT_GE(named.size(), 16U) << "the rows of the paper's tables, and quickstart";
+  for (const std::string& name : named) EXPECT_EQ(refusal_of([&] { preset_text(name); }), "accepted");
 }
 
 // What a likelihood of each is worth.

@@ -15,6 +15,7 @@ namespace {
 constexpr std::int64_t kNumber = sizeof(float);
 // Memory that waits for reuse (core/block_pool.h) and is neither one thing nor another, as a share of what moves.
 constexpr double kWaitingShare = 1.0 / 24.0;
+constexpr std::int64_t kPoolShare = 8;        // the pool keeps at most so much more than is in use
 constexpr std::int64_t kPanelColumns = 1024;  // of the vocabulary, in the loss
 
 // Clusters a token is a member of, on average.
@@ -158,6 +159,9 @@ MemoryEstimate estimate_training_memory(const ExperimentConfig& given) {
   const std::int64_t backward = tokens * backward_numbers(config) * kNumber;
   const double waiting = kWaitingShare * static_cast<double>(estimate.activations + backward);
   estimate.workspace = backward + logits + static_cast<std::int64_t>(waiting);
+  // Gradients of the last step wait while activations of other sizes are made, as long as the pool lets them.
+  const std::int64_t unfitting = std::min(estimate.activations, estimate.gradients);
+  if (!estimate.accumulates) estimate.workspace += std::min(unfitting, estimate.total() / kPoolShare);
   return estimate;
 }
 
