@@ -1,6 +1,5 @@
 #include "routing/training/memory_estimate.h"
 
-#include "routing/kernels/cpu_features.h"
 #include "routing/model/transformer.h"
 #include "routing/ops/packed_weights.h"
 #include "routing/ops/vocabulary_loss.h"
