@@ -5,11 +5,14 @@
 #include "routing/data/dataset.h"
 #include "routing/data/formats.h"
 #include "routing/data/pg19.h"
+#include "routing/data/sequence_tasks.h"
 #include "routing/evaluation/measures.h"
+#include "routing/evaluation/target_accuracy.h"
 #include "routing/evaluation/token_likelihood.h"
 #include "routing/model/weights.h"
 #include "routing/training/learner.h"
 #include "routing/training/run_directory.h"
+#include "routing/training/training_data.h"
 #include "training_display.h"
 
 #include <nlohmann/json.hpp>
@@ -25,6 +28,8 @@ namespace routing {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr std::int64_t kPairs = 64;  // scored of made-up pairs unless --limit-tokens says otherwise
 
 struct EvalOptions {
   std::string run;
@@ -177,8 +182,48 @@ void print_lines(const EvalOptions& options, const Dataset& data, const Likeliho
   print_pairs(lines, 19);
 }
 
+// An encoder-decoder and made-up pairs: how many targets does it get right?
+int run_pairs(const EvalOptions& options, const ExperimentConfig& config, const fs::path& path) {
+  require<ConfigError>(options.data.empty() && options.split != "all", path.string(),
+                       ": was trained on made-up pairs, ",
+                       "of which every part is endless; leave out --data, and choose --split train, valid or test");
+  const SequencePairs pairs(sequence_task_options(config));
+  const std::int64_t of_a_pair = pairs.options().longest + 1;
+  const Precision precision = options.precision.empty() ? config.train.precision : parse_precision(options.precision);
+  EncoderDecoder model = load_encoder_decoder(path);
+  const TargetScore score = score_pairs(
+      *model, pairs,
+      {.part = options.split,
+       .pairs = options.limit_tokens > 0 ? std::max<std::int64_t>(1, options.limit_tokens / of_a_pair) : kPairs,
+       .batch_size = options.batch_size > 0 ? options.batch_size : config.eval.batch_size,
+       .precision = matmul_precision(precision)});
+  const std::string validity = validity_label(config);
+  if (options.json) {
+    std::cout << nlohmann::ordered_json{{"model", path.string()},
+                                        {"data", to_string(config.data.format)},
+                                        {"split", options.split},
+                                        {"tokens", score.tokens},
+                                        {"eval_loss_nats", score.nats_per_token()},
+                                        {"accuracy", score.accuracy()},
+                                        {"sequence_length", of_a_pair},
+                                        {"validity", validity}}
+              << "\n";
+    return kDone;
+  }
+  print_pairs({{"accuracy", fixed_digits(score.accuracy(), 5) + "   " + validity},
+               {"nats/token", fixed_digits(score.nats_per_token(), 5)},
+               {"data", std::to_string(score.tokens) + " targets in sequences of " + std::to_string(of_a_pair) + ", " +
+                            std::string(to_string(config.data.format)) + ", part " + options.split},
+               {"model", path.string()}},
+              12);
+  return kDone;
+}
+
 int run(const EvalOptions& options, const ProgramOptions& program) {
   const fs::path path = model_file(options);
+  if (const ExperimentConfig pairs = load_model_config(path); is_made_up(pairs.data.format)) {
+    return run_pairs(options, pairs, path);
+  }
   Transformer model = load_model(path);
   const ExperimentConfig& config = model->config();
   require<ConfigError>(!options.data.empty() || !config.data.path.empty(), path.string(),

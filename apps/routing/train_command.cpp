@@ -40,11 +40,12 @@ int run(const TrainOptions& options, const ProgramOptions& program) {
     return kDone;
   }
   if (options.out.empty()) throw UsageError("--out is required", "name a folder for the run, such as --out runs/first");
-  if (config.data.path.empty() && !options.resume.empty()) {
+  const bool no_data = config.data.path.empty() && !is_made_up(config.data.format);
+  if (no_data && !options.resume.empty()) {
     throw UsageError(options.out + ": holds no run to go on with",
                      "name its folder with --out, or start one with --data");
   }
-  if (config.data.path.empty()) {
+  if (no_data) {
     throw UsageError("no data to train on",
                      "name a file or the folder of a data set with --data PATH; any file will do, it is read as bytes");
   }
@@ -60,8 +61,8 @@ int run(const TrainOptions& options, const ProgramOptions& program) {
   const TrainingResult result = trainer.run();
   display.finish();
   print_training_result(result, {.config = trainer.config(),
-                                 .kind = trainer.data().facts().tokens,
-                                 .data_label = trainer.data().facts().label(),
+                                 .kind = trainer.data().kind,
+                                 .data_label = trainer.data().label,
                                  .run = options.out,
                                  .json = options.json});
   return result.end == TrainingEnd::interrupted ? kInterrupted : kDone;

@@ -45,7 +45,9 @@ TrainingObserver TrainingDisplay::observer() {
                 std::ostringstream text;
                 text << "step " << report.step << ": " << report.split << " " << std::fixed << std::setprecision(3)
                      << score(report.kind, report.nats_per_token) << " " << score_unit(report.kind).name << " on "
-                     << report.tokens << " tokens" << (report.best ? ", the best so far" : "") << ", " << report.labels;
+                     << report.tokens << " tokens";
+                if (report.accuracy) text << ", " << 100.0 * *report.accuracy << " % right";
+                text << (report.best ? ", the best so far" : "") << ", " << report.labels;
                 say(text.str());
               },
           .stop_requested = [] { return InterruptGuard::requested(); }};
@@ -107,18 +109,12 @@ void TrainingDisplay::say(const std::string& line) {
 
 std::string describe_run(Trainer& trainer) {
   const ExperimentConfig& config = trainer.config();
-  const DataFacts& facts = trainer.data().facts();
-  const std::string tokens = facts.tokens == TokenKind::bytes ? "bytes" : std::string(to_string(facts.tokens));
+  const TrainingFacts& data = trainer.data();
   std::ostringstream text;
-  text << config.name << ", " << in_millions(trainer.learner().model().num_parameters()) << " parameters, "
+  text << config.name << ", " << in_millions(trainer.learner().sequence_model().num_parameters()) << " parameters, "
        << (trainer.learner().precision() == MatmulPrecision::bf16 ? "bf16" : "fp32") << ", " << trainer.labels()
-       << "\nrouting: " << config.data.path << ": " << facts.format;
-  const char* separator = ", ";
-  for (const auto& [name, part] : trainer.data().parts()) {
-    text << separator << part.tokens.size() << " " << tokens << " in " << name;
-    separator = ", ";
-  }
-  if (!facts.missing.empty()) text << "\nrouting: partial data: " << facts.missing;
+       << "\nrouting: " << data.description;
+  if (!data.missing.empty()) text << "\nrouting: partial data: " << data.missing;
   if (trainer.state().step > 0) text << "\nrouting: going on after step " << trainer.state().step;
   return text.str();
 }

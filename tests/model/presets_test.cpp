@@ -98,6 +98,12 @@ TEST(PresetWeights, StacksOfImagesHaveThoseOfTheFacts) {
   const CodeLayer imagenet{.width = 1024, .hidden = 2048, .head_dim = 64};
   EXPECT_EQ(count_parameters(preset_of("cifar10-code")).stack(), 12 * cifar.weights());
   EXPECT_EQ(count_parameters(preset_of("imagenet64-code")).stack(), 24 * imagenet.weights());
+  // Three tables of values and a start symbol, rows and columns for each channel, the output layer.
+  const auto around = [](std::int64_t side) { return 3 * 256 * 1024 + 1024 + 2 * side * 3 * 1024 + 256 * 1024 + 256; };
+  EXPECT_EQ(count_parameters(preset_of("cifar10-code")).total(), 12 * cifar.weights() + around(32));
+  EXPECT_EQ(count_parameters(preset_of("imagenet64-code")).total(), 24 * imagenet.weights() + around(64));
+  EXPECT_EQ(count_parameters(preset_of("cifar10-code")).total(), 102'192'384) << "FACTS D: 102 M";
+  EXPECT_EQ(count_parameters(preset_of("imagenet64-code")).total(), 203'040'000) << "FACTS D: 203 M";
 }
 
 TEST(PresetWeights, ThePaperHasNoMapOfHeadsAndNoKeysThatNothingReads) {

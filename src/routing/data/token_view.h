@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 #include <variant>
+#include <vector>
 
 namespace routing {
 
@@ -15,6 +16,9 @@ class TokenView {
   TokenView() = default;
   TokenView(std::span<const std::uint8_t> ids) : ids_(ids) {}  // NOLINT(google-explicit-constructor)
   TokenView(std::span<const std::int32_t> ids) : ids_(ids) {}  // NOLINT(google-explicit-constructor)
+
+  TokenView(const std::vector<std::uint8_t>& ids) : ids_(std::span(ids)) {}  // NOLINT(google-explicit-constructor)
+  TokenView(const std::vector<std::int32_t>& ids) : ids_(std::span(ids)) {}  // NOLINT(google-explicit-constructor)
 
   std::int64_t size() const {
     return std::visit([](const auto& ids) { return static_cast<std::int64_t>(ids.size()); }, ids_);

@@ -1,6 +1,6 @@
 #include "routing/model/parameter_count.h"
 
-#include "routing/model/transformer.h"
+#include "routing/model/sequence_model.h"
 
 #include <string>
 
@@ -12,12 +12,12 @@ constexpr std::int64_t kSmallVocabulary = 16;
 ParameterCount counted(const ExperimentConfig& config, std::int64_t vocabulary) {
   ExperimentConfig sized = config;
   sized.model.vocab_size = vocabulary;
-  const Transformer model(sized, at::TensorOptions().device(at::kMeta));
+  const auto model = make_model(sized, at::TensorOptions().device(at::kMeta));
   ParameterCount count;
   for (const auto& item : model->named_parameters()) {
     const std::string& name = item.key();
     const auto holds = [&](const char* part) { return name.find(part) != std::string::npos; };
-    const bool in_a_layer = name.starts_with("layer");
+    const bool in_a_layer = name.starts_with("layer") || name.starts_with("encoder") || name.starts_with("decoder");
     std::int64_t& part = holds("norm")                        ? count.norms
                          : in_a_layer && holds("feedforward") ? count.feedforward
                          : in_a_layer                         ? count.attention

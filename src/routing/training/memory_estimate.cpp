@@ -116,7 +116,7 @@ void add_parameters(const ExperimentConfig& config, MemoryEstimate& estimate) {
       estimate.output_gradients = bytes;
     }
     const bool multiplied = weight.dim() == 2 && name != "output_weight" && !name.ends_with("embedding") &&
-                            name.find("relative_") == std::string::npos;
+                            !name.ends_with("positions") && name.find("relative_") == std::string::npos;
     // For the forward pass and for gradients of inputs.
     if (multiplied) estimate.packed_weights += 2 * (halves ? bytes / 2 : bytes);
   }

@@ -17,42 +17,29 @@
 namespace routing {
 namespace {
 
-ExperimentConfig checked(const ExperimentConfig& asked, const DataFacts& facts) {
-  validate(asked);
-  ExperimentConfig config = fitted_to(asked, facts);
-  // What the processor decides here is part of the run from now on: another one must not change it.
+// What the processor decides here is part of the run from now on: another one must not change it.
+ExperimentConfig with_precision(ExperimentConfig config) {
   config.train.precision =
       matmul_precision(config.train.precision) == MatmulPrecision::bf16 ? Precision::bf16 : Precision::fp32;
   return config;
 }
 
-BatchOptions batch_options(const TrainConfig& config, const DataFacts& facts) {
-  return {.batch_size = config.batch_size,
-          .sequence_length = config.sequence_length,
-          .seed = config.seed,
-          .contiguous = config.order == DataOrder::contiguous,
-          .record_length = facts.record_length()};
-}
-
 }  // namespace
 
 Trainer::Trainer(Setup setup)
-    : data_(setup.config.data, {.notes = setup.notes}),
-      config_(checked(setup.config, data_.facts())),
+    : data_(open_training_data(setup.config, {.notes = setup.notes})),
+      config_(with_precision(data_->config())),
       run_(std::move(setup.run)),
       resume_(setup.resume),
       observer_(std::move(setup.observer)),
-      batches_(data_.part("train").tokens, batch_options(config_.train, data_.facts())),
       learner_(config_),
       validity_(validity_label(config_)),
-      unit_(score_unit(data_.facts().tokens)) {
-  require<ConfigError>(data_.has(config_.eval.split), "eval.split is ", config_.eval.split, ", but that part of ",
-                       config_.data.path, " is empty; choose another eval.split or data.split");
+      unit_(score_unit(data().kind)) {
   state_.version = std::move(setup.version);
-  state_.data_tokens = data_.part("train").tokens.size();
-  state_.data_hash = data_.checksum("train");
-  state_.tokenizer_hash = data_.facts().tokenizer_hash;
-  state_.data_label = data_.facts().label();
+  state_.data_tokens = data().tokens;
+  state_.data_hash = data().hash;
+  state_.tokenizer_hash = data().tokenizer_hash;
+  state_.data_label = data().label;
   open_run();
 }
 
@@ -99,7 +86,7 @@ void Trainer::open_run() {
 
 // A run can be used without the data it was trained on: its own vocabulary stays with it.
 void Trainer::keep_tokenizer() const {
-  const std::filesystem::path from = data_.tokenizer_path();
+  const std::filesystem::path& from = data().tokenizer;
   if (from.empty()) return;
   const std::filesystem::path to = run_.folder() / from.filename();
   if (!std::filesystem::exists(to)) write_file_at_once(to, read_file(from));
@@ -130,13 +117,7 @@ StepResult Trainer::take_step() {
   const TrainConfig& train = config_.train;
   std::vector<TrainingBatch> batches;
   for (std::int64_t i = 0; i < train.accumulation; ++i) {
-    const std::int64_t index = state_.step * train.accumulation + i;
-    TrainingBatch batch{.tokens = at::empty({train.batch_size, train.sequence_length}, at::kLong),
-                        .sample_ids = at::empty({train.batch_size}, at::kLong),
-                        .index = index};
-    batches_.fill(index, {batch.tokens.data_ptr<std::int64_t>(), static_cast<std::size_t>(batch.tokens.numel())},
-                  {batch.sample_ids.data_ptr<std::int64_t>(), static_cast<std::size_t>(train.batch_size)});
-    batches.push_back(std::move(batch));
+    batches.push_back(data_->batch(state_.step * train.accumulation + i));
   }
   const double begin = seconds_of_this_part();
   StepResult result = learner_.step(batches);
@@ -159,7 +140,7 @@ void Trainer::log_step(const StepResult& result) {
   state_.loss_steps = 0;
   nlohmann::ordered_json line{{"step", state_.step},
                               {"train_loss_nats", loss},
-                              {"train_" + unit_.key, score(data_.facts().tokens, loss)},
+                              {"train_" + unit_.key, score(data().kind, loss)},
                               {"learning_rate", result.learning_rate},
                               {"gradient_norm", result.gradient_norm},
                               {"auxiliary_loss", result.auxiliary_loss},
@@ -167,7 +148,7 @@ void Trainer::log_step(const StepResult& result) {
                               {"tokens_per_second", tokens_per_second()},
                               {"seconds", state_.seconds}};
   add_event("train/loss", loss);
-  add_event("train/" + unit_.event, score(data_.facts().tokens, loss));
+  add_event("train/" + unit_.event, score(data().kind, loss));
   add_event("train/lr", result.learning_rate);
   add_event("train/grad_norm", result.gradient_norm);
   add_event("train/tokens_per_sec", tokens_per_second());
@@ -181,15 +162,8 @@ void Trainer::log_step(const StepResult& result) {
 }
 
 void Trainer::evaluate() {
-  const TokenKind kind = data_.facts().tokens;
-  const TokenView tokens = data_.part(config_.eval.split).tokens;
-  const Likelihood likelihood = token_likelihood(learner_.model(), tokens,
-                                                 {.sequence_length = config_.train.sequence_length,
-                                                  .stride = config_.eval.stride,
-                                                  .batch_size = config_.eval.batch_size,
-                                                  .limit_tokens = std::min(config_.train.eval_tokens, tokens.size()),
-                                                  .record_length = data_.facts().record_length(),
-                                                  .precision = learner_.precision()});
+  const TokenKind kind = data().kind;
+  const Evaluation likelihood = data_->evaluate(learner_);
   require<NotFiniteError>(std::isfinite(likelihood.nats), "step ", state_.step, ": the loss on ", config_.eval.split,
                           " is ", likelihood.nats, "; go on from the checkpoint before with --resume auto and a lower ",
                           "train.learning_rate or train.clip");
@@ -209,6 +183,10 @@ void Trainer::evaluate() {
                               {"eval_stride", likelihood.stride},
                               {"best", best},
                               {"seconds", state_.seconds}};
+  if (likelihood.accuracy) {
+    line["eval_accuracy"] = *likelihood.accuracy;
+    add_event("val/accuracy", *likelihood.accuracy);
+  }
   add_event("val/loss", state_.last_eval_nats);
   add_event("val/" + unit_.event, score(kind, state_.last_eval_nats));
   for (const auto& [name, value] : routing_summary(likelihood.routing)) {
@@ -224,6 +202,7 @@ void Trainer::evaluate() {
                           .nats_per_token = state_.last_eval_nats,
                           .tokens = likelihood.tokens,
                           .kind = kind,
+                          .accuracy = likelihood.accuracy,
                           .best = best,
                           .labels = labels()});
   }
@@ -232,7 +211,7 @@ void Trainer::evaluate() {
 // The checkpoint before is removed only after the next good step: should this one's weights lead nowhere, there is
 // still one that did not.
 void Trainer::save() {
-  for (const auto& [name, value] : named_tensors(learner_.model())) {
+  for (const auto& [name, value] : named_tensors(learner_.sequence_model())) {
     require<NotFiniteError>(!value.is_floating_point() || at::isfinite(value).all().item<bool>(), "step ", state_.step,
                             ": ", name, " is not finite and was not saved; go on from the checkpoint before with ",
                             "--resume auto and a lower train.learning_rate or train.clip");
@@ -257,7 +236,7 @@ void Trainer::report_step(const StepResult& result) const {
   observer_.step({.step = state_.step,
                   .steps = train.steps,
                   .loss_nats = result.loss_nats,
-                  .kind = data_.facts().tokens,
+                  .kind = data().kind,
                   .tokens_per_second = tokens_per_second(),
                   .seconds = state_.seconds,
                   .seconds_left = left});

@@ -3,16 +3,14 @@
 #pragma once
 
 #include "routing/config/experiment.h"
-#include "routing/data/batches.h"
-#include "routing/data/dataset.h"
 #include "routing/evaluation/measures.h"
-#include "routing/evaluation/token_likelihood.h"
 #include "routing/training/checkpoint.h"
 #include "routing/training/event_file.h"
 #include "routing/training/learner.h"
 #include "routing/training/metrics_log.h"
 #include "routing/training/run_directory.h"
 #include "routing/training/run_lock.h"
+#include "routing/training/training_data.h"
 
 #include <nlohmann/json.hpp>
 
@@ -20,6 +18,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace routing {
@@ -40,6 +39,7 @@ struct EvaluationReport {
   double nats_per_token = 0.0;
   std::int64_t tokens = 0;
   TokenKind kind = TokenKind::bytes;
+  std::optional<double> accuracy = std::nullopt;
   bool best = false;
   std::string labels = {};  // validity, and "partial data" where the data are not whole
 };
@@ -77,7 +77,7 @@ class Trainer {
 
   Learner& learner() { return learner_; }
   const TrainerState& state() const { return state_; }
-  const Dataset& data() const { return data_; }
+  const TrainingFacts& data() const { return data_->facts(); }
   // With everything that the data and the processor decide.
   const ExperimentConfig& config() const { return config_; }
   // "causal", "selection reads the future", and behind a comma "partial data" where the data are not whole.
@@ -99,12 +99,11 @@ class Trainer {
   double seconds_of_this_part() const;
   double tokens_per_second() const;
 
-  Dataset data_;
+  std::unique_ptr<TrainingData> data_;
   ExperimentConfig config_;
   RunDirectory run_;
   bool resume_;
   TrainingObserver observer_;
-  TokenBatches batches_;
   Learner learner_;
   TrainerState state_;
   std::string validity_;

@@ -1,0 +1,151 @@
+#include "routing/training/training_data.h"
+
+#include "routing/core/error.h"
+#include "routing/data/batches.h"
+#include "routing/data/dataset.h"
+#include "routing/data/sequence_tasks.h"
+#include "routing/data/truncated_length.h"
+#include "routing/evaluation/target_accuracy.h"
+#include "routing/evaluation/token_likelihood.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace routing {
+namespace {
+
+constexpr std::int64_t kScoredPairs = 32;  // where train.eval_tokens asks for all of an endless part
+
+std::span<std::int64_t> numbers(at::Tensor& tensor) {
+  return {tensor.data_ptr<std::int64_t>(), static_cast<std::size_t>(tensor.numel())};
+}
+
+BatchOptions batch_options(const TrainConfig& config, const DataFacts& facts) {
+  return {.batch_size = config.batch_size,
+          .sequence_length = config.sequence_length,
+          .seed = config.seed,
+          .contiguous = config.order == DataOrder::contiguous,
+          .record_length = facts.record_length()};
+}
+
+class DatasetTraining : public TrainingData {
+ public:
+  DatasetTraining(const ExperimentConfig& config, const PrepareOptions& options)
+      : data_(config.data, options),
+        config_(fitted_to(config, data_.facts())),
+        batches_(data_.part("train").tokens, batch_options(config_.train, data_.facts())) {
+    require<ConfigError>(data_.has(config_.eval.split), "eval.split is ", config_.eval.split, ", but that part of ",
+                         config_.data.path, " is empty; choose another eval.split or data.split");
+    const DataFacts& data = data_.facts();
+    facts_ = {.kind = data.tokens,
+              .description = data_.path().string() + ": " + data.format,
+              .missing = data.missing,
+              .label = data.label(),
+              .tokens = data_.part("train").tokens.size(),
+              .hash = data_.checksum("train"),
+              .tokenizer_hash = data.tokenizer_hash,
+              .tokenizer = data_.tokenizer_path()};
+    for (const auto& [name, part] : data_.parts()) {
+      facts_.description +=
+          ", " + std::to_string(part.tokens.size()) + " " + std::string(to_string(data.tokens)) + " in " + name;
+    }
+  }
+
+  const TrainingFacts& facts() const override { return facts_; }
+  const ExperimentConfig& config() const override { return config_; }
+
+  TrainingBatch batch(std::int64_t index) const override {
+    const TrainConfig& train = config_.train;
+    TrainingBatch batch{.tokens = at::empty({train.batch_size, truncated_length(train, index)}, at::kLong),
+                        .sample_ids = at::empty({train.batch_size}, at::kLong),
+                        .index = index};
+    batches_.fill(index, numbers(batch.tokens), numbers(batch.sample_ids));
+    return batch;
+  }
+
+  Evaluation evaluate(Learner& learner) const override {
+    const TokenView tokens = data_.part(config_.eval.split).tokens;
+    Likelihood result = token_likelihood(learner.model(), tokens,
+                                         {.sequence_length = config_.train.sequence_length,
+                                          .stride = config_.eval.stride,
+                                          .batch_size = config_.eval.batch_size,
+                                          .limit_tokens = std::min(config_.train.eval_tokens, tokens.size()),
+                                          .record_length = data_.facts().record_length(),
+                                          .precision = learner.precision()});
+    return {
+        .nats = result.nats, .tokens = result.tokens, .stride = result.stride, .routing = std::move(result.routing)};
+  }
+
+ private:
+  Dataset data_;
+  ExperimentConfig config_;
+  TokenBatches batches_;
+  TrainingFacts facts_;
+};
+
+class PairTraining : public TrainingData {
+ public:
+  explicit PairTraining(const ExperimentConfig& config) : config_(config), pairs_(sequence_task_options(config)) {
+    require<ConfigError>(config.model.encoder_layers > 0, "data.format is ", to_string(config.data.format),
+                         ", which has sources, but model.encoder_layers is 0; set model.encoder_layers");
+    const std::string task(to_string(config.data.format));
+    facts_ = {.kind = TokenKind::words,
+              .description = task + " of " + std::to_string(pairs_.options().longest) + " symbols out of " +
+                             std::to_string(config.model.vocab_size - kFirstSymbol) + ", made up as they are needed",
+              .hash = task,
+              .tokenizer_hash = std::string(16, '0')};
+  }
+
+  const TrainingFacts& facts() const override { return facts_; }
+  const ExperimentConfig& config() const override { return config_; }
+
+  TrainingBatch batch(std::int64_t index) const override {
+    const std::int64_t rows = config_.train.batch_size;
+    const TokenBatch pairs = token_batch(pairs_.batch("train", index * rows, rows));
+    return {.tokens = pairs.tokens,
+            .sample_ids = at::arange(index * rows, (index + 1) * rows, at::kLong),
+            .index = index,
+            .valid = pairs.valid,
+            .source = pairs.source,
+            .source_valid = pairs.source_valid};
+  }
+
+  Evaluation evaluate(Learner& learner) const override {
+    auto& model = dynamic_cast<EncoderDecoderImpl&>(learner.sequence_model());
+    const std::int64_t of_a_pair = pairs_.options().longest + 1;
+    const std::int64_t wanted = config_.train.eval_tokens / of_a_pair;
+    model.take_evaluation_statistics();
+    const TargetScore score =
+        score_pairs(model, pairs_,
+                    {.part = config_.eval.split,
+                     .pairs = config_.train.eval_tokens == 0 ? kScoredPairs : std::max<std::int64_t>(1, wanted),
+                     .batch_size = config_.eval.batch_size,
+                     .precision = learner.precision()});
+    return {.nats = score.nats,
+            .tokens = score.tokens,
+            .stride = of_a_pair,
+            .accuracy = score.accuracy(),
+            .routing = model.take_evaluation_statistics()};
+  }
+
+ private:
+  ExperimentConfig config_;
+  SequencePairs pairs_;
+  TrainingFacts facts_;
+};
+
+}  // namespace
+
+bool is_made_up(DataFormat format) {
+  return format == DataFormat::copy || format == DataFormat::reverse;
+}
+
+std::unique_ptr<TrainingData> open_training_data(const ExperimentConfig& config, const PrepareOptions& options) {
+  validate(config);
+  if (is_made_up(config.data.format)) return std::make_unique<PairTraining>(config);
+  require<ConfigError>(config.model.encoder_layers == 0, "model.encoder_layers is ", config.model.encoder_layers,
+                       ", but the data are no pairs; set data.format to copy or reverse, or model.encoder_layers=0");
+  return std::make_unique<DatasetTraining>(config, options);
+}
+
+}  // namespace routing

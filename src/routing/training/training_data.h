@@ -1,0 +1,59 @@
+// What a run learns from and is evaluated with: the tokens of a data set, or made-up pairs for an encoder-decoder.
+#pragma once
+
+#include "routing/config/experiment.h"
+#include "routing/data/prepared.h"
+#include "routing/training/learner.h"
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace routing {
+
+struct TrainingFacts {
+  TokenKind kind = TokenKind::bytes;  // decides what losses are called, see measures.h
+  std::string description = {};       // one line: what there is of it
+  std::string missing = {};           // what a whole set has and this one has not; empty if it is whole
+  std::string label = {};             // "partial data", or nothing
+  // Of the training part, so that a run does not go on with others.
+  std::int64_t tokens = 0;
+  std::string hash = {};
+  std::string tokenizer_hash = {};
+  std::filesystem::path tokenizer = {};  // its file; empty if there is none
+};
+
+struct Evaluation {
+  double nats = 0.0;  // summed
+  std::int64_t tokens = 0;
+  std::int64_t stride = 0;                        // new tokens a window
+  std::optional<double> accuracy = std::nullopt;  // share of targets that got the largest logit, for pairs
+  std::vector<LayerStatistics> routing = {};
+
+  double nats_per_token() const { return nats / static_cast<double>(tokens); }
+};
+
+class TrainingData {
+ public:
+  virtual ~TrainingData() = default;
+  virtual const TrainingFacts& facts() const = 0;
+  // The configuration as it runs, with everything that the data decide.
+  virtual const ExperimentConfig& config() const = 0;
+  // Batch number `index` of the run's order, at most train.sequence_length tokens long; see train.shortest_length.
+  virtual TrainingBatch batch(std::int64_t index) const = 0;
+  // The first train.eval_tokens tokens of eval.split, or all if that is 0.
+  virtual Evaluation evaluate(Learner& learner) const = 0;
+};
+
+// By data.format: pairs for copy and reverse, a data set otherwise. Throws a ConfigError or FileError for data that are
+// not there, do not fit the model or are too few.
+std::unique_ptr<TrainingData> open_training_data(const ExperimentConfig& config, const PrepareOptions& options = {});
+
+// Is data.format made up, so that there is no path?
+bool is_made_up(DataFormat format);
+
+}  // namespace routing
