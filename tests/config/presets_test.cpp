@@ -213,5 +213,28 @@ TEST(Presets, QuickstartIsTinyEnwik8InSmallerStepsOnAnyFile) {
   EXPECT_EQ(preset_of("quickstart").data.split, "rest/200000/2000000");
 }
 
+TEST(Presets, TinyCopyIsRoutedInTheEncoderAndBetweenSourceAndTarget) {
+  const ExperimentConfig config = preset_of("tiny-copy");
+  EXPECT_EQ(config.data.format, DataFormat::copy);
+  EXPECT_EQ(config.train.source_length, 512);
+  EXPECT_EQ(config.train.sequence_length, 513);
+  EXPECT_EQ(validity_label(config), "causal");
+  const AttentionConfig encoder = attention_of_encoder_layer(config, 0);
+  const AttentionConfig cross = cross_attention_of_layer(config, 0);
+  for (const AttentionConfig* attention : {&encoder, &cross}) {
+    const HeadGroupConfig& routed = attention->head_groups.back();
+    EXPECT_EQ(routed.heads, 2) << attention->name;
+    EXPECT_EQ(std::get<RoutingPattern>(routed.pattern).selection, RoutingSelection::threshold) << attention->name;
+    EXPECT_FALSE(routed.shared_query_key) << attention->name;
+  }
+  EXPECT_EQ(encoder.kind, AttentionKind::bidirectional_self);
+  EXPECT_EQ(cross.kind, AttentionKind::cross);
+}
+
+TEST(Presets, TinyReverseIsTinyCopyOnAnotherTask) {
+  EXPECT_EQ(differences(preset_of("tiny-copy"), preset_of("tiny-reverse")),
+            (std::set<std::string>{"name", "data.format"}));
+}
+
 }  // namespace
 }  // namespace routing
