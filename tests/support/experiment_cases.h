@@ -102,6 +102,7 @@ inline ExperimentConfig unlike_defaults() {
                                                         .clusters = 3,
                                                         .window = 5,
                                                         .max_memberships = 7,
+                                                        .balanced_source = false,
                                                         .scale_before_norm = true,
                                                         .balance = RoutingBalance::none,
                                                         .balance_rate = 0.3,

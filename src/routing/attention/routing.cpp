@@ -117,13 +117,15 @@ void check_vectors(const char* name, const at::Tensor& vectors, const std::vecto
 }  // namespace
 
 RoutingGroups::RoutingGroups(const HeadGroupConfig& group, const RoutingPattern& config, const PatternContext& context)
-    : config_(config) {
+    : config_(config), key_config_(config) {
   rules_.causal = context.kind == AttentionKind::causal_self;
   rules_.self = group.self;
   if (context.kind != AttentionKind::cross && config.selection != RoutingSelection::balanced) {
     rules_.lookback = config.window;
     rules_.lookahead = rules_.causal ? 0 : config.lookahead.value_or(config.window - 1);
   }
+  if (context.kind == AttentionKind::cross && config.balanced_source)
+    key_config_.selection = RoutingSelection::balanced;
   const std::uint64_t key = context.place.key("routing", {static_cast<std::uint64_t>(context.first_head)});
   centroids_ =
       register_module("centroids", std::make_shared<Centroids>(config, group.heads, context.dim, key, context.options));
@@ -140,7 +142,7 @@ PatternPlan RoutingGroups::plan(const PlanRequest& request) {
   const HostCentroids host = centroids_->host();
   const SideSelection query_side = select_side(queries, layout.valid_queries, host, config_);
   SideSelection key_side;
-  if (separate) key_side = select_side(keys, layout.valid_keys, host, config_);
+  if (separate) key_side = select_side(keys, layout.valid_keys, host, key_config_);
 
   StepTotals step;
   step.totals[0] = totals_of(query_side, layout.heads);

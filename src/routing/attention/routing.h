@@ -28,6 +28,7 @@ class RoutingGroups : public Pattern {
 
  private:
   RoutingPattern config_;
+  RoutingPattern key_config_;  // of separate keys
   VisibilityRules rules_;
   std::shared_ptr<Centroids> centroids_;
 };

@@ -37,6 +37,10 @@ struct RoutingPattern {
   std::int64_t window = 256;
   std::optional<std::int64_t> lookahead = std::nullopt;  // bidirectional nearest and threshold; absent means window - 1
   std::int64_t max_memberships = 4;                      // of threshold
+  // Cross-attention of nearest and threshold: each centroid takes its best `window` keys, as in balanced, instead of
+  // keys choosing centroids. The source is known as a whole, so this reads no future, and no query is left without
+  // keys.
+  bool balanced_source = true;
   bool scale_before_norm = false;  // the authors scale queries by 1/sqrt(dim) first, which only weighs the norm's eps
 
   RoutingBalance balance = RoutingBalance::threshold;

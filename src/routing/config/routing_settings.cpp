@@ -28,6 +28,8 @@ std::vector<ConfigKey<RoutingSettings>> make_keys() {
   routing.add("window", &P::window,
               "members of a cluster (balanced), or how far a query looks back in the list of its cluster");
   routing.add("max_memberships", &P::max_memberships, "most clusters a token joins, of threshold");
+  routing.add("balanced_source", &P::balanced_source,
+              "across sequences each cluster takes the best keys of the source, as balanced does");
   group.add("shared_query_key", &G::shared_query_key, "keys are the queries");
   routing.add("scale_before_norm", &P::scale_before_norm, "queries times 1/sqrt(head_dim) before the layer norm");
   group.add("scale", &G::scale, "factor of the logits: a number, or this formula");
