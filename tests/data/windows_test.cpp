@@ -74,7 +74,7 @@ TEST(EvaluationWindows, ImpossibleNumbersAreRefusedWithTheKeyToChange) {
   EXPECT_NE(message_of(9, 0, 0, 0).find("train.sequence_length"), std::string::npos);
   EXPECT_NE(message_of(9, 4, 5, 0).find("eval.stride is 5, but windows have 4 tokens"), std::string::npos);
   EXPECT_NE(message_of(9, 4, -1, 0).find("eval.stride is -1"), std::string::npos);
-  EXPECT_NE(message_of(9, 4, 2, -1).find("limited to -1 bytes"), std::string::npos);
+  EXPECT_NE(message_of(9, 4, 2, -1).find("limited to -1 tokens"), std::string::npos);
 }
 
 TEST(RecordWindows, AreOneARecordOfItsFirstTokens) {

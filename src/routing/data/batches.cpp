@@ -21,10 +21,10 @@ std::uint64_t below(RandomStream& stream, std::uint64_t bound) {
   }
 }
 
-// Half of a word of 2 * bits bits is mixed with a function of the other half, four times: any function makes this a
-// permutation of the words (Feistel).
+// Half of a word of 2 * bits bits is mixed with a function of the other half, several times: any function makes this a
+// permutation of the words (Feistel). Small halves have few functions and need more rounds.
 std::uint64_t mixed(std::uint64_t word, unsigned bits, std::uint64_t key) {
-  constexpr std::uint32_t rounds = 4;
+  const std::uint32_t rounds = bits >= 7 ? 4 : 16;
   const std::uint64_t mask = (std::uint64_t{1} << bits) - 1;
   std::uint64_t left = word >> bits;
   std::uint64_t right = word & mask;
