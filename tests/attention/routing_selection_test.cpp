@@ -234,5 +234,41 @@ TEST(Routing, CommitmentLossMovesQueriesNotCentroidsAndLeavesPaddingOut) {
   EXPECT_FALSE(pattern->centroids()->centroids().requires_grad());
 }
 
+// Plans of cross-attention with 3 clusters that take 2 keys each.
+Plan cross_plan(bool balanced_source, const at::Tensor& queries, const at::Tensor& keys) {
+  const HeadGroupConfig group{
+      .pattern = RoutingPattern{
+          .selection = RoutingSelection::threshold, .clusters = 3, .window = 2, .balanced_source = balanced_source}};
+  const auto pattern =
+      make_pattern(group, {.kind = AttentionKind::cross, .dim = 4, .options = at::TensorOptions(at::kFloat)});
+  const TokenLayout layout =
+      cross_layout({.batch = 1, .heads = 1, .num_queries = queries.size(2), .num_keys = keys.size(2)});
+  return pattern->plan({.layout = layout, .queries = queries, .keys = keys}).plan;
+}
+
+TEST(RoutingAcrossSequences, EveryClusterTakesItsBestKeysOfTheSource) {
+  const at::Tensor queries = random_tensor({1, 1, 7, 4}, 1).to(at::kFloat);
+  const at::Tensor keys = random_tensor({1, 1, 9, 4}, 2).to(at::kFloat);
+  const Plan balanced = cross_plan(true, queries, keys);
+  for (std::int64_t group = 0; group < balanced.num_groups(); ++group) {
+    EXPECT_EQ(group_range(balanced.tensors(), group).num_keys(), 2) << group;
+  }
+  // So no query is without keys, as none is without a cluster.
+  EXPECT_GT(balanced.to_dense_counts().sum(3).min().item<std::int64_t>(), 0);
+  // Where keys choose, each is in at least one cluster, however few or many that makes.
+  const at::Tensor chosen = cross_plan(false, queries, keys).tensors().key_order;
+  for (std::int32_t key = 0; key < 9; ++key) EXPECT_TRUE(chosen.eq(key).any().item<bool>()) << key;
+}
+
+TEST(RoutingAcrossSequences, LaterQueriesChangeNothingForEarlierOnes) {
+  const at::Tensor queries = random_tensor({1, 1, 7, 4}, 1).to(at::kFloat);
+  const at::Tensor keys = random_tensor({1, 1, 9, 4}, 2).to(at::kFloat);
+  const at::Tensor before = cross_plan(true, queries, keys).to_dense_counts();
+  at::Tensor changed = queries.clone();
+  changed.narrow(2, 4, 3).copy_(random_tensor({1, 1, 3, 4}, 3));
+  const at::Tensor after = cross_plan(true, changed, keys).to_dense_counts();
+  EXPECT_TRUE(after.narrow(2, 0, 4).equal(before.narrow(2, 0, 4)));
+}
+
 }  // namespace
 }  // namespace routing

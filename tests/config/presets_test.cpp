@@ -223,7 +223,7 @@ TEST(Presets, TinyCopyIsRoutedInTheEncoderAndBetweenSourceAndTarget) {
   const AttentionConfig cross = cross_attention_of_layer(config, 0);
   for (const AttentionConfig* attention : {&encoder, &cross}) {
     const HeadGroupConfig& routed = attention->head_groups.back();
-    EXPECT_EQ(routed.heads, 2) << attention->name;
+    EXPECT_EQ(routed.heads, attention == &cross ? 4 : 2) << attention->name;
     EXPECT_EQ(std::get<RoutingPattern>(routed.pattern).selection, RoutingSelection::threshold) << attention->name;
     EXPECT_FALSE(routed.shared_query_key) << attention->name;
   }
