@@ -3,6 +3,7 @@
 
 #include "routing/core/error.h"
 #include "routing/core/parallel.h"
+#include "routing/evaluation/likelihood.h"
 #include "support/small_experiment.h"
 
 #include <gtest/gtest.h>
@@ -33,7 +34,7 @@ TEST(ByteLikelihood, OfAModelThatPredictsUniformlyIsEightBits) {
   const at::NoGradGuard no_gradient;
   for (auto& parameter : model->parameters()) parameter.zero_();
   const Likelihood likelihood = token_likelihood(*model, text(100), {.sequence_length = 32});
-  EXPECT_NEAR(likelihood.bits_per_byte(), 8.0, 1e-6);
+  EXPECT_NEAR(bits(likelihood.nats_per_token()), 8.0, 1e-6);
   EXPECT_EQ(likelihood.tokens, 100);
   EXPECT_EQ(likelihood.windows, 4);
 }
@@ -100,7 +101,7 @@ TEST(ByteLikelihood, LeavesTheModelAsItWasAndReportsTheRouting) {
 TEST(ByteLikelihood, ProgressCountsWindowsUpToTheLast) {
   Transformer model = small_model("local");
   std::vector<std::int64_t> seen;
-  LikelihoodOptions options{.sequence_length = 32, .batch_size = 2, .limit_bytes = 100};
+  LikelihoodOptions options{.sequence_length = 32, .batch_size = 2, .limit_tokens = 100};
   options.progress = [&](std::int64_t done, std::int64_t all) {
     EXPECT_EQ(all, 4);
     seen.push_back(done);
@@ -111,6 +112,27 @@ TEST(ByteLikelihood, ProgressCountsWindowsUpToTheLast) {
 
 TEST(ByteLikelihood, AnEmptyTextIsRefused) {
   EXPECT_THROW(token_likelihood(*small_model(), {}, {}), InputError);
+}
+
+TEST(Likelihood, OfImagesIsOfEveryValueOfEveryImage) {
+  ExperimentConfig config = small_experiment("local");
+  config.model.image_height = 2;
+  config.model.image_width = 4;
+  config.train.sequence_length = 24;
+  Transformer model(config, at::TensorOptions().dtype(at::kFloat));
+  std::vector<std::uint8_t> values(72);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<std::uint8_t>(i * 37);
+  const Likelihood all =
+      token_likelihood(*model, values, {.sequence_length = 24, .batch_size = 2, .record_length = 24});
+  EXPECT_EQ(all.tokens, 72);
+  EXPECT_EQ(all.windows, 3);
+  double separate = 0.0;
+  for (std::int64_t image = 0; image < 3; ++image) {
+    separate += token_likelihood(*model, TokenView(values).part(24 * image, 24), {.sequence_length = 24}).nats;
+  }
+  EXPECT_NEAR(all.nats, separate, 1e-9 * separate);
+  const Likelihood first = token_likelihood(*model, values, {.sequence_length = 9, .record_length = 24});
+  EXPECT_EQ(first.tokens, 27) << "the first values of each";
 }
 
 }  // namespace

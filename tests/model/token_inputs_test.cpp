@@ -61,12 +61,12 @@ TEST(SinusoidsFromBothEnds, CountRealTokensFromTheStartAndFromTheEnd) {
 TEST(DropInputs, ReplacesAboutThatShareWhereverASampleStands) {
   const at::Tensor tokens = at::full({2, 4000}, 9, at::kLong);
   at::Tensor dropped = tokens.clone();
-  drop_inputs(dropped, 0.25, 7, at::tensor({3, 4}, at::kLong));
+  drop_inputs(dropped, {.probability = 0.25, .key = 7}, at::tensor({3, 4}, at::kLong));
   const double share = dropped.eq(kStartToken).to(at::kDouble).mean().item<double>();
   EXPECT_NEAR(share, 0.25, 0.02);
   EXPECT_TRUE(dropped.eq(9).logical_or(dropped.eq(kStartToken)).all().item<bool>());
   at::Tensor swapped = tokens.clone();
-  drop_inputs(swapped, 0.25, 7, at::tensor({4, 3}, at::kLong));
+  drop_inputs(swapped, {.probability = 0.25, .key = 7}, at::tensor({4, 3}, at::kLong));
   EXPECT_TRUE(at::equal(swapped.flip({0}), dropped));
 }
 

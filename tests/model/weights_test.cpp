@@ -63,7 +63,7 @@ TEST_F(WeightsOnDisk, AnEncoderDecoderOfEveryContentComesBackWithTheSameLogits) 
     model->loss(batch, {});
     model->update_centroids();
     model->eval();
-    save_model(file(), *model, "1.2.3");
+    save_model(file(), *model, {.version = "1.2.3"});
     EncoderDecoder loaded = load_encoder_decoder(file());
     EXPECT_EQ(loaded->config(), item.config);
     EXPECT_FALSE(loaded->is_training());
@@ -74,11 +74,23 @@ TEST_F(WeightsOnDisk, AnEncoderDecoderOfEveryContentComesBackWithTheSameLogits) 
   }
 }
 
+TEST_F(WeightsOnDisk, SayWhatTheyWereTrainedOn) {
+  Transformer model(small_experiment(), at::TensorOptions().dtype(at::kFloat));
+  save_model(file(), *model, {.version = "1.2.3", .tokenizer_hash = "0123456789abcdef", .data_label = "partial data"});
+  const ModelNotes notes = load_model_notes(file());
+  EXPECT_EQ(notes.version, "1.2.3");
+  EXPECT_EQ(notes.tokenizer_hash, "0123456789abcdef");
+  EXPECT_EQ(notes.data_label, "partial data");
+  save_model(file(), *model, {});
+  EXPECT_EQ(read_safetensors_metadata(file()).count("data_label"), 0U) << "a whole set needs no label";
+  EXPECT_EQ(load_model_notes(file()).data_label, "");
+}
+
 TEST_F(WeightsOnDisk, AModelOfTheOtherKindIsRefused) {
-  save_model(file(), *make_model(small_pairs_experiment(), at::TensorOptions().dtype(at::kFloat)), "1");
+  save_model(file(), *make_model(small_pairs_experiment(), at::TensorOptions().dtype(at::kFloat)), {.version = "1"});
   EXPECT_NE(message_of([&] { load_model(file()); }).find("holds an encoder-decoder"), std::string::npos);
   EXPECT_EQ(load_sequence_model(file())->config(), small_pairs_experiment());
-  save_model(file(), *make_model(small_experiment(), at::TensorOptions().dtype(at::kFloat)), "1");
+  save_model(file(), *make_model(small_experiment(), at::TensorOptions().dtype(at::kFloat)), {.version = "1"});
   EXPECT_NE(message_of([&] { load_encoder_decoder(file()); }).find("holds a decoder-only model"), std::string::npos);
   EXPECT_EQ(load_sequence_model(file())->config(), small_experiment());
 }
@@ -86,7 +98,7 @@ TEST_F(WeightsOnDisk, AModelOfTheOtherKindIsRefused) {
 TEST_F(WeightsOnDisk, TheTiedOutputOfAnEncoderDecoderIsTheTableOfTheTarget) {
   ExperimentConfig config = small_pairs_experiment();
   config.model.tied_output = true;
-  save_model(file(), *make_model(config, at::TensorOptions().dtype(at::kFloat)), "1");
+  save_model(file(), *make_model(config, at::TensorOptions().dtype(at::kFloat)), {.version = "1"});
   const TensorFile stored = read_safetensors(file());
   EXPECT_EQ(stored.tensors.count("output_weight"), 0U);
   EXPECT_EQ(stored.tensors.count("target.embedding"), 1U);

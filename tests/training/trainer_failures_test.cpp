@@ -1,7 +1,7 @@
 // What a run survives and what it refuses: divergence, full disks, other configurations, other data, damaged files.
 #include "routing/core/error.h"
 #include "routing/core/files.h"
-#include "routing/evaluation/byte_likelihood.h"
+#include "routing/evaluation/token_likelihood.h"
 #include "routing/training/trainer.h"
 #include "support/file_size_limit.h"
 #include "training/run_fixture.h"
@@ -73,7 +73,7 @@ TEST_F(Training, ARunThatDivergesKeepsACheckpointThatDidNot) {
   ASSERT_FALSE(kept.empty());
   EXPECT_EQ(kept.front().step, 4);
   const std::vector<std::uint8_t> text(100, 'a');
-  EXPECT_TRUE(std::isfinite(byte_likelihood(*load_model(kept.front().model()), text, {.sequence_length = 32}).nats));
+  EXPECT_TRUE(std::isfinite(token_likelihood(*load_model(kept.front().model()), text, {.sequence_length = 32}).nats));
 }
 
 TEST_F(Training, GoesOnAfterDivergingWithASmallerLearningRate) {
