@@ -253,7 +253,7 @@ TEST_F(Datasets, FormatsAreTold) {
   EXPECT_EQ(to_string(detect_format(write("x.npz", ""))), "imagenet64");
   EXPECT_EQ(to_string(detect_format(write("data_batch_3.bin", ""))), "cifar10");
   fs::create_directories(folder_ / "empty");
-  EXPECT_NE(message_of<ConfigError>([&] { detect_format(folder_ / "empty"); }).find("holds no known data set"),
+  EXPECT_NE(message_of<FileError>([&] { detect_format(folder_ / "empty"); }).find("holds no known data set"),
             std::string::npos);
 }
 

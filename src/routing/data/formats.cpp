@@ -72,9 +72,9 @@ DataFormat format_of_folder(const fs::path& path) {
     if (has_file(path / part, ending_in(".txt"))) return DataFormat::pg19;
     if (has_file(path / part, ending_in(".png"))) return DataFormat::images;
   }
-  throw ConfigError(path.string() +
-                    ": holds no known data set: no wiki.*.tokens, data_batch_*.bin, train_64x64/, *.npz, *.png, *.txt, "
-                    "nor train/ with .txt or .png files; name a file, or say what it is with data.format");
+  throw FileError(path.string() +
+                  ": holds no known data set: no wiki.*.tokens, data_batch_*.bin, train_64x64/, *.npz, *.png, *.txt, "
+                  "nor train/ with .txt or .png files; name a file, or say what it is with data.format");
 }
 
 }  // namespace

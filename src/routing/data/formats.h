@@ -15,7 +15,7 @@ namespace routing {
 //   train/ with .txt files    pg19            train_64x64/, valid_64x64/, .npz  imagenet64
 //   .txt files                text            .png files                        images
 //   a file "<mediawiki …"     enwik8          any other file                    bytes
-// A ConfigError lists what was looked for if a folder holds none of it, a FileError if nothing is there.
+// A FileError lists what was looked for if a folder holds none of it, or says that nothing is there.
 DataFormat detect_format(const std::filesystem::path& path);
 
 // The tokens of a format where data.tokens says auto; a ConfigError for a kind that it cannot have.

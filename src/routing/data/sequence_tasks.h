@@ -1,7 +1,8 @@
 // Made-up pairs of sequences for encoder-decoders: copy a source, or give it backwards.
 //
 //   ids      0 start and padding, 1 end, 2 … vocab_size - 1 the symbols
-//   source   n symbols, each uniform; outside of train n is `longest`. In train it is drawn from shortest … longest, each
+//   source   n symbols, each uniform; outside of train n is `longest`. In train it is drawn from shortest … longest,
+//   each
 //            octave as likely as another: short pairs teach a beginner far more a second than long ones
 //   target   the source (copy) or the source from its end (reverse), then the end symbol: n + 1 ids
 //
