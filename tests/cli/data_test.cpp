@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -18,7 +19,7 @@ using Json = nlohmann::json;
 
 // Any tiny preset made so small that a step takes milliseconds.
 const std::string kSmall =
-    " --quiet --set model.layers=1 --set model.width=32 --set model.embedding_width=0 --set model.feedforward_width=64"
+    " --quiet --set model.layers=2 --set model.width=32 --set model.embedding_width=0 --set model.feedforward_width=64"
     " --set attention.heads=4 --set attention.content_heads=2 --set local.window=16 --set routing.window=16"
     " --set routing.clusters=4 --set train.sequence_length=48 --set train.batch_size=2 --set train.log_every=2"
     " --set train.eval_every=4 --set train.eval_tokens=96 --set train.checkpoint_every=3 --set train.warmup_steps=2"
@@ -178,6 +179,10 @@ struct RealSet {
   const char* measure;
   const char* settings;
 };
+
+void PrintTo(const RealSet& set, std::ostream* out) {
+  *out << set.name;
+}
 
 class CliRealData : public CliData, public testing::WithParamInterface<RealSet> {};
 

@@ -10,8 +10,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstdlib>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -27,6 +29,10 @@ struct RealSet {
   const char* preset;
   const char* path;
 };
+
+void PrintTo(const RealSet& set, std::ostream* out) {
+  *out << set.name;
+}
 
 class RealCrops : public testing::TestWithParam<RealSet> {};
 
@@ -66,7 +72,7 @@ TEST_P(RealCrops, FourAreLearnedByHeart) {
 
 INSTANTIATE_TEST_SUITE_P(Sets, RealCrops,
                          testing::Values(RealSet{"enwik8", "tiny-enwik8", "enwik8/enwik8"},
-                                         RealSet{"wikitext", "tiny-wikitext103", "wikitext-2"},
+                                         RealSet{"wikitext", "tiny-wikitext103", "wikitext-103"},
                                          RealSet{"pg19", "tiny-pg19", "pg19"},
                                          RealSet{"cifar10", "tiny-cifar10", "cifar10"},
                                          RealSet{"imagenet64", "tiny-imagenet64", "imagenet64"}),

@@ -62,7 +62,7 @@ class Training : public testing::Test {
   }
 
   std::map<std::string, at::Tensor> weights(const std::string& run) const {
-    return named_tensors(*load_model(RunDirectory(folder_ / run).find_checkpoint("last").model()));
+    return named_tensors(*load_sequence_model(RunDirectory(folder_ / run).find_checkpoint("last").model()));
   }
 
   void expect_same_end(const std::string& run, const std::string& other) const {

@@ -29,7 +29,7 @@ TEST_F(Training, WritesWhatTheDesignSays) {
     if (line.contains("train_loss_nats")) trained.push_back(line.at("step"));
     if (line.contains("eval_loss_nats")) {
       evaluated.push_back(line.at("step"));
-      EXPECT_EQ(line.at("eval_bytes"), 100);
+      EXPECT_EQ(line.at("eval_tokens"), 100);
       EXPECT_TRUE(line.contains("eval_routing_occupancy_entropy_min"));
     }
   }
@@ -104,6 +104,39 @@ TEST_F(Training, EveryWayOfTrainingResumesExactly) {
   train("whole", false);
   train("cut", false, 5);
   train("cut", true, 8);
+  train("cut", true);
+  expect_same_end("whole", "cut");
+}
+
+TEST_F(Training, RandomLengthsCountTheirTokensAndResumeExactly) {
+  config_.train.shortest_length = 5;
+  const TrainingResult whole = train("whole", false);
+  const std::int64_t most = config_.train.steps * config_.train.batch_size * config_.train.sequence_length;
+  EXPECT_LT(whole.state.tokens, most);
+  EXPECT_GE(whole.state.tokens, config_.train.steps * config_.train.batch_size * 5);
+  train("cut", false, 5);
+  train("cut", true);
+  expect_same_end("whole", "cut");
+}
+
+TEST_F(Training, MadeUpPairsResumeExactlyAndReportHowMuchIsRight) {
+  config_ = small_pairs_experiment();
+  config_.data.format = DataFormat::copy;
+  config_.train.sequence_length = 25;
+  config_.train.steps = 12;
+  config_.train.checkpoint_every = 3;
+  config_.train.eval_every = 4;
+  config_.train.eval_tokens = 70;
+  train("whole", false);
+  bool seen = false;
+  for (const auto& line : metrics("whole")) {
+    if (!line.contains("eval_accuracy")) continue;
+    seen = true;
+    EXPECT_GE(line.at("eval_accuracy").get<double>(), 0.0);
+    EXPECT_LE(line.at("eval_accuracy").get<double>(), 1.0);
+  }
+  EXPECT_TRUE(seen);
+  train("cut", false, 5);
   train("cut", true);
   expect_same_end("whole", "cut");
 }
