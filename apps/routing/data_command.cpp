@@ -32,7 +32,7 @@ DataConfig config_of(const DataOptions& options) {
   config.format = parse_data_format(options.format);
   config.tokens = parse_token_kind(options.tokens);
   for (std::string* path : {&config.path, &config.vocabulary, &config.cache}) {
-    if (!path->empty()) *path = fs::absolute(*path).lexically_normal().string();
+    if (!path->empty()) *path = tidy_path(*path).string();
   }
   return config;
 }

@@ -77,17 +77,26 @@ TokenKind kind_of(const DataConfig& data) {
   return token_kind(data.format == DataFormat::automatic ? detect_format(data.path) : data.format, data.tokens);
 }
 
+bool is_own_data(const EvalOptions& options, const ExperimentConfig& config) {
+  return options.data.empty() || tidy_path(options.data) == tidy_path(config.data.path);
+}
+
 // The run's own data as it was trained on; other data with the run's tokens and vocabulary.
 DataConfig data_config(const EvalOptions& options, const ExperimentConfig& config, const fs::path& model) {
   DataConfig data = config.data;
-  if (!options.data.empty() && fs::absolute(options.data).lexically_normal() != fs::path(data.path)) {
+  if (!is_own_data(options, config)) {
     data.tokens = kind_of(config.data);
     data.format = DataFormat::automatic;
-    data.path = fs::absolute(options.data).lexically_normal().string();
-    data.vocabulary = kept_tokenizer(model, data.tokens).string();
+    data.path = tidy_path(options.data).string();
+    data.image_size = config.model.image_height == 0 ? 0 : data.image_size;
+    // What is prepared has its vocabulary, which is compared below.
+    data.vocabulary = is_prepared(data.path) ? "" : kept_tokenizer(model, data.tokens).string();
   }
   if (!options.vocabulary.empty()) data.vocabulary = fs::absolute(options.vocabulary).string();
-  if (options.split == "all") data.split = "100%/0%/0%";
+  if (options.split == "all") {
+    data.split = "100%/0%/0%";
+    if (data.vocabulary.empty()) data.vocabulary = kept_tokenizer(model, kind_of(config.data)).string();
+  }
   data.require_whole = data.require_whole || options.require_whole;
   return data;
 }
@@ -125,6 +134,8 @@ struct Outcome {
   std::string validity;
   std::string data_label;
   double entropy = 1.0;
+  double subwords_per_word = 0.0;
+  ScoredTokens scored = {};
 };
 
 void print_json(const EvalOptions& options, const Dataset& data, const Likelihood& likelihood,
@@ -136,6 +147,9 @@ void print_json(const EvalOptions& options, const Dataset& data, const Likelihoo
                                 {"token_kind", to_string(data.facts().tokens)},
                                 {"eval_loss_nats", likelihood.nats_per_token()}};
   for (const Measure& measure : all) object[measure.key] = measure.value;
+  if (outcome.subwords_per_word > 0.0) object["subwords_per_word"] = outcome.subwords_per_word;
+  if (outcome.scored.words > 0) object["words"] = outcome.scored.words;
+  if (outcome.scored.bytes > 0) object["bytes"] = outcome.scored.bytes;
   object["sequence_length"] = likelihood.sequence_length;
   object["stride"] = likelihood.stride;
   object["windows"] = likelihood.windows;
@@ -168,7 +182,7 @@ void print_lines(const EvalOptions& options, const Dataset& data, const Likeliho
     lines.emplace_back(measure.name, fixed_digits(measure.value, 4) + "   " + labels +
                                          (only_bytes ? "" : "   (" + measure.note + ")"));
   }
-  lines.emplace_back("nats/token", fixed_digits(likelihood.nats_per_token(), 4));
+  lines.emplace_back("nats/token", fixed_digits(likelihood.nats_per_token(), 4) + "   " + labels);
   lines.emplace_back("data", std::to_string(likelihood.tokens) + " " + std::string(to_string(data.facts().tokens)) +
                                  ", " + (options.limit_tokens > 0 ? "the first of the " : "the ") + options.split +
                                  " part of " + data.path().string());
@@ -229,8 +243,9 @@ int run(const EvalOptions& options, const ProgramOptions& program) {
   require<ConfigError>(!options.data.empty() || !config.data.path.empty(), path.string(),
                        ": names no data; give some with --data PATH");
   TrainingDisplay display(program.quiet);
-  const Dataset data(data_config(options, config, path),
-                     {.train_needed = false, .notes = [&](const std::string& line) { display.say(line); }});
+  const Dataset data(
+      data_config(options, config, path),
+      {.train_needed = is_own_data(options, config), .notes = [&](const std::string& line) { display.say(line); }});
   const ModelNotes notes = load_model_notes(path);
   require<ConfigError>(notes.tokenizer_hash.empty() || notes.tokenizer_hash == data.facts().tokenizer_hash,
                        data.path().string(), ": its tokens are those of vocabulary ", data.facts().tokenizer_hash,
@@ -250,11 +265,14 @@ int run(const EvalOptions& options, const ProgramOptions& program) {
        .progress = [&](std::int64_t done, std::int64_t all) { display.evaluation_progress(done, all); }});
   display.finish();
   const double rule = options.subwords_per_word > 0.0 ? options.subwords_per_word : config.eval.subwords_per_word;
-  const std::vector<Measure> all = measures(data.facts().tokens, scored(likelihood, data, part, options), rule);
+  const ScoredTokens counted = scored(likelihood, data, part, options);
+  const std::vector<Measure> all = measures(data.facts().tokens, counted, rule);
   const Outcome outcome{.model = path,
                         .validity = validity_label(config),
                         .data_label = notes.data_label.empty() ? data.facts().label() : notes.data_label,
-                        .entropy = smallest_occupancy_entropy(likelihood.routing)};
+                        .entropy = smallest_occupancy_entropy(likelihood.routing),
+                        .subwords_per_word = rule,
+                        .scored = counted};
   if (options.json) {
     print_json(options, data, likelihood, all, outcome);
   } else {
@@ -290,7 +308,8 @@ void add_data_options(CLI::App& app, EvalOptions& options) {
 }
 
 void add_window_options(CLI::App& app, EvalOptions& options) {
-  app.add_option("--stride", options.stride, "new tokens a window, the rest is context; default: disjoint windows")
+  app.add_option("--stride", options.stride,
+                 "new tokens a window, the rest is context; default: as trained, eval.stride")
       ->type_name("N")
       ->check(whole_number(1))
       ->group("Windows");

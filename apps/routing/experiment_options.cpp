@@ -2,6 +2,7 @@
 
 #include "command_line.h"
 #include "routing/config/resolve.h"
+#include "routing/data/prepared.h"
 
 #include <string>
 #include <utility>
@@ -51,7 +52,7 @@ ExperimentConfig resolve_experiment(const ExperimentOptions& options) {
   sources.settings.insert(sources.settings.end(), options.short_settings.begin(), options.short_settings.end());
   ExperimentConfig config = resolve(sources);
   for (std::string* path : {&config.data.path, &config.data.vocabulary, &config.data.cache}) {
-    if (!path->empty()) *path = std::filesystem::absolute(*path).lexically_normal().string();
+    if (!path->empty()) *path = tidy_path(*path).string();
   }
   return config;
 }

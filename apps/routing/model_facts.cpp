@@ -74,6 +74,7 @@ OrderedJson layers_of(const ExperimentConfig& config) {
 }
 
 OrderedJson memory_of(const ExperimentConfig& config) {
+  if (config.model.encoder_layers > 0) return nullptr;  // not estimated
   const MemoryEstimate memory = estimate_training_memory(config);
   return {{"total_bytes", memory.total()},
           {"weights_bytes", memory.weights},
@@ -165,6 +166,11 @@ void print_model_facts(const OrderedJson& facts) {
   for (const OrderedJson& layer : facts["layers"]) lines.emplace_back(range_text(layer), layer_text(layer));
   lines.emplace_back("a step", number("batch_size") + " x " + number("sequence_length") + " tokens, " +
                                    word("precision") + ", " + word("optimizer"));
+  if (facts["memory"].is_null()) {
+    lines.emplace_back("memory", "not estimated for encoder-decoders");
+    print_pairs(lines, 14);
+    return;
+  }
   lines.emplace_back("memory", "about " + bytes("total") + " to train, and " + bytes("process") + " for the process");
   for (const char* part :
        {"weights", "gradients", "optimizer", "packed_weights", "activations", "plans", "workspace"}) {

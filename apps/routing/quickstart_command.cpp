@@ -141,6 +141,7 @@ struct Scores {
   Likelihood model;
   double gzip = 0.0;
   double xz = 0.0;
+  std::string data_label = {};
 };
 
 Scores evaluate(const ExperimentConfig& config, const RunDirectory& run, TrainingDisplay& display) {
@@ -157,6 +158,7 @@ Scores evaluate(const ExperimentConfig& config, const RunDirectory& run, Trainin
                                              display.evaluation_progress(done, all);
                                            }})};
   display.finish();
+  scores.data_label = Dataset(config.data).facts().label();
   scores.gzip = gzip_bits_per_byte(part);
   scores.xz = xz_bits_per_byte(part);
   return scores;
@@ -168,7 +170,7 @@ struct Written {
 
 void print_result(const QuickstartOptions& options, const ExperimentConfig& config, const Scores& scores,
                   const Written& written) {
-  const std::string validity = validity_label(config);
+  const std::string validity = validity_label(config) + (scores.data_label.empty() ? "" : ", " + scores.data_label);
   if (options.json) {
     std::cout << nlohmann::ordered_json{{"run", options.out},
                                         {"bytes", scores.model.tokens},

@@ -97,6 +97,13 @@ TEST(Cuts, EvaluationWantsAllOfValid) {
   EXPECT_EQ(cut.note, "");
 }
 
+TEST(Cuts, ATestFileAloneIsEvaluatedWhole) {
+  const CutPlan cut = plan({"test"}, {.train_needed = false});
+  EXPECT_EQ(cut.cuts[0].end, cut.cuts[0].begin);
+  EXPECT_EQ(cut.cuts[1].end, cut.cuts[1].begin);
+  EXPECT_EQ(cut.cuts[2], (Cut{"test", "test", 0, kToTheEnd}));
+}
+
 TEST(Cuts, FewImagesStillLeaveOneForValid) {
   const CutPlan two = plan_cuts(with_parts({"train", "test"}), [](const std::string&) { return std::int64_t{2}; }, {});
   EXPECT_EQ(two.cuts[0].end, 1);

@@ -11,6 +11,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
@@ -226,6 +227,77 @@ TEST_F(Datasets, AVocabularyOfOtherDataIsRefused) {
   write("p/vocabulary.txt", "<eos>\n<unk>\nother\n");
   const Dataset data(config(folder_ / "p"));
   EXPECT_NE(message_of<FileError>([&] { data.tokenizer(); }).find("vocabulary.txt: has hash "), std::string::npos);
+}
+
+TEST_F(Datasets, SettingsThatPreparedDataDoNotHaveAreRefused) {
+  prepare_data(config(wikitext()), folder_ / "p");
+  const auto refusal = [&](const auto& change) {
+    DataConfig asked = config(folder_ / "p");
+    change(asked);
+    return message_of<ConfigError>([&] { Dataset{asked}; });
+  };
+  const std::string prepared = (folder_ / "p").string() + ": was prepared with ";
+  const std::string remedy = " is asked for; leave out the setting, or prepare the data anew";
+  EXPECT_EQ(refusal([](DataConfig& c) { c.format = DataFormat::pg19; }),
+            prepared + "data.format wikitext, but pg19" + remedy);
+  EXPECT_EQ(refusal([](DataConfig& c) { c.tokens = TokenKind::bytes; }),
+            prepared + "data.tokens words, but bytes" + remedy);
+  EXPECT_EQ(refusal([](DataConfig& c) { c.image_size = 16; }), prepared + "data.image_size 0, but 16" + remedy);
+  write("other.txt", "<eos>\n<unk>\nother\n");
+  EXPECT_NE(refusal([&](DataConfig& c) { c.vocabulary = (folder_ / "other.txt").string(); }), "");
+}
+
+TEST_F(Datasets, BytesAreTheSameFromAFileAndFromAShard) {
+  DataConfig text = config(write("t.txt", "some bytes \xFF\n"));
+  text.format = DataFormat::text;
+  text.tokens = TokenKind::bytes;
+  text.split = "100%/0%/0%";
+  const Dataset shard(text);
+  const Dataset file(config(folder_ / "t.txt"));
+  EXPECT_EQ(shard.facts().tokenizer_hash, file.facts().tokenizer_hash);
+  EXPECT_EQ(text_of(shard, "train"), "some bytes \xFF\n");
+  EXPECT_NE(message_of<ConfigError>([&] {
+              prepare_data(config(folder_ / "t.txt"), folder_ / "p");
+            }).find("is a file of bytes, which needs no preparation"),
+            std::string::npos);
+}
+
+TEST_F(Datasets, ASlashAtTheEndIsTheSamePlace) {
+  EXPECT_EQ(tidy_path("/a/b/../c/"), fs::path("/a/c"));
+  fs::create_directories(folder_ / "p");
+  prepare_data(config(wikitext()), fs::path((folder_ / "p").string() + "/"));
+  EXPECT_TRUE(is_prepared(folder_ / "p"));
+}
+
+TEST_F(Datasets, AWholeSetIsRequiredBeforeAnyWork) {
+  wikitext();
+  fs::remove(folder_ / "wiki/wiki.train.tokens");
+  DataConfig whole = config(folder_ / "wiki");
+  whole.require_whole = true;
+  EXPECT_THROW(prepare_data(whole, folder_ / "p"), ConfigError);
+  EXPECT_FALSE(fs::exists(folder_ / "p"));
+}
+
+TEST_F(Datasets, AFolderWithItsOwnDataFileIsNotTakenForPrepared) {
+  write("notes/data.json", "{}");
+  write("notes/a.txt", "text\n");
+  EXPECT_FALSE(is_prepared(folder_ / "notes"));
+}
+
+TEST_F(Datasets, PicturesThatChangeInPlaceAreReadAgain) {
+  const auto picture = [&](std::uint8_t value) {
+    fs::create_directories(folder_ / "png");
+    write_png(folder_ / "png" / "a.png", {.shape = {2, 2}, .values = std::vector<std::uint8_t>(12, value)});
+  };
+  picture(1);
+  DataConfig images = config(folder_ / "png");
+  images.split = "100%/0%/0%";
+  EXPECT_EQ(Dataset(images).part("train").tokens[0], 1);
+  // In place, so that the folder itself does not change.
+  write_png(folder_ / "b.png", {.shape = {2, 2}, .values = std::vector<std::uint8_t>(12, 200)});
+  std::ofstream(folder_ / "png" / "a.png", std::ios::binary) << read_file(folder_ / "b.png");
+  fs::last_write_time(folder_ / "png" / "a.png", fs::file_time_type::clock::now() + std::chrono::hours(1));
+  EXPECT_EQ(Dataset(images).part("train").tokens[0], 200);
 }
 
 TEST_F(Datasets, NothingAtThePathIsSaid) {

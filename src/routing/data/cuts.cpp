@@ -29,7 +29,11 @@ CutPlan plan_cuts(const SourceFacts& facts, const std::function<std::int64_t(con
   const auto has = [&](const char* name) { return facts.part(name) != nullptr; };
   const auto whole = [](const std::string& name) { return Cut{name, name, 0, kToTheEnd}; };
   CutPlan plan;
-  if (facts.parts.size() == 1) {
+  if (facts.parts.size() == 1 && !has("train") && !rule.train_needed) {
+    for (const char* name : {"train", "valid", "test"}) {
+      plan.cuts.push_back(has(name) ? whole(name) : Cut{name, facts.parts.front().name, 0, 0});
+    }
+  } else if (facts.parts.size() == 1) {
     const std::string& only = facts.parts.front().name;
     const CorpusSplit split = split_corpus(rule.split, size_of(only), facts.parts.front().files.front().string());
     plan.cuts = {{"train", only, split.train.begin, split.train.end},

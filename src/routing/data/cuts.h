@@ -1,7 +1,7 @@
 // Which bytes or images of a source make up train, valid and test, when it does not bring all three.
 //
 //   all three        as they are
-//   one part only    cut by data.split
+//   one part only    cut by data.split; for evaluation, a part called valid or test stays whole
 //   no valid         the last 2 % of train are valid: images come so
 //   no test          the second half of valid is test
 //   no train         the first 90 % of valid are train, if one is needed; otherwise it is empty

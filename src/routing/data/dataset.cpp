@@ -30,6 +30,7 @@ Dataset::Dataset(const DataConfig& config, const PrepareOptions& options) : path
   require<ConfigError>(!config.path.empty(), "data.path is empty; name a file or folder with --data PATH");
   if (is_prepared(path_)) {
     open_folder(path_);
+    require_as_asked(config);
   } else {
     const DataFormat format = config.format == DataFormat::automatic ? detect_format(path_) : config.format;
     const TokenKind kind = token_kind(format, config.tokens);
@@ -45,9 +46,25 @@ Dataset::Dataset(const DataConfig& config, const PrepareOptions& options) : path
       open_folder(folder);
     }
   }
-  require<ConfigError>(!config.require_whole || facts_.missing.empty(), path_.string(),
-                       ": is not whole: ", facts_.missing,
-                       "; fetch the rest, or leave out --require-whole to have figures labelled");
+  require_whole_if_asked(config, facts_.missing);
+}
+
+// What is prepared cannot be changed by settings any more.
+void Dataset::require_as_asked(const DataConfig& config) const {
+  const auto same = [&](const char* key, const std::string& asked, const std::string& is) {
+    require<ConfigError>(asked == is, path_.string(), ": was prepared with ", key, " ", is, ", but ", asked,
+                         " is asked for; leave out the setting, or prepare the data anew");
+  };
+  if (config.format != DataFormat::automatic) same("data.format", std::string(to_string(config.format)), facts_.format);
+  if (config.tokens != TokenKind::automatic) {
+    same("data.tokens", std::string(to_string(config.tokens)), std::string(to_string(facts_.tokens)));
+  }
+  if (config.image_size > 0)
+    same("data.image_size", std::to_string(config.image_size), std::to_string(facts_.image.height));
+  if (!config.vocabulary.empty()) {
+    same("a vocabulary of hash", load_tokenizer(to_string(facts_.tokens), config.vocabulary)->hash(),
+         facts_.tokenizer_hash);
+  }
 }
 
 void Dataset::open_bytes(const DataConfig& config, DataFormat format) {
@@ -97,9 +114,9 @@ const Tokenizer* Dataset::tokenizer() const {
   if (facts_.is_image()) return nullptr;
   if (!tokenizer_) {
     tokenizer_ = load_tokenizer(to_string(facts_.tokens), tokenizer_path());
-    require<FileError>(corpus_ || tokenizer_->hash() == facts_.tokenizer_hash, tokenizer_path().string(), ": has hash ",
-                       tokenizer_->hash(), ", but the data were made with ", facts_.tokenizer_hash,
-                       "; prepare the data again with  routing data prepare");
+    require<FileError>(facts_.tokens == TokenKind::bytes || tokenizer_->hash() == facts_.tokenizer_hash,
+                       tokenizer_path().string(), ": has hash ", tokenizer_->hash(), ", but the data were made with ",
+                       facts_.tokenizer_hash, "; prepare the data again with  routing data prepare");
   }
   return tokenizer_.get();
 }

@@ -53,6 +53,7 @@ class Dataset {
  private:
   void open_bytes(const DataConfig& config, DataFormat format);
   void open_folder(const std::filesystem::path& folder);
+  void require_as_asked(const DataConfig& config) const;
 
   std::filesystem::path path_;
   std::filesystem::path folder_;  // of prepared data; empty for bytes

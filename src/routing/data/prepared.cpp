@@ -14,6 +14,7 @@
 
 #include <cstdlib>
 #include <memory>
+#include <stdexcept>
 #include <unistd.h>
 #include <utility>
 #include <vector>
@@ -34,6 +35,11 @@ std::string path_of(const std::string& name) {
   return name + ".shard";
 }
 
+// Bytes are bytes, whether they come from a file or from a shard.
+std::string hash_of(const Tokenizer& tokenizer) {
+  return tokenizer.kind() == "bytes" ? DataFacts().tokenizer_hash : tokenizer.hash();
+}
+
 // The words or subwords of what train holds, or those of the file that is given.
 std::unique_ptr<Tokenizer> tokenizer_for(const DataConfig& config, TokenKind kind, const TextSource& source,
                                          const Cut& train) {
@@ -52,7 +58,7 @@ std::unique_ptr<Tokenizer> tokenizer_for(const DataConfig& config, TokenKind kin
 }
 
 ShardFacts write_text(const TextSource& source, const Cut& cut, const Tokenizer& tokenizer, const fs::path& path) {
-  ShardWriter writer(path, tokenizer.vocabulary_size(), tokenizer.hash());
+  ShardWriter writer(path, tokenizer.vocabulary_size(), hash_of(tokenizer));
   ShardFacts counts;
   std::vector<std::int32_t> ids;
   read_cut(source, cut, [&](std::string_view text, bool ends_document) {
@@ -153,7 +159,7 @@ void fill(const DataConfig& config, const AnySource& source, const fs::path& fol
     if (facts.tokens != TokenKind::bytes && config.vocabulary.empty()) say("making a vocabulary from train");
     const auto tokenizer = tokenizer_for(config, facts.tokens, text, plan.cuts.front());
     facts.vocabulary_size = tokenizer->vocabulary_size();
-    facts.tokenizer_hash = tokenizer->hash();
+    facts.tokenizer_hash = hash_of(*tokenizer);
     if (const fs::path file = tokenizer_file(folder, facts.tokens); !file.empty()) tokenizer->save(file);
     for (const Cut& cut : plan.cuts) report(cut, write_text(text, cut, *tokenizer, folder / path_of(cut.name)));
   }
@@ -163,7 +169,32 @@ void fill(const DataConfig& config, const AnySource& source, const fs::path& fol
 AnySource source_of(const DataConfig& config) {
   const DataFormat format = config.format == DataFormat::automatic ? detect_format(config.path) : config.format;
   const TokenKind kind = token_kind(format, config.tokens);
+  const bool one_file = format == DataFormat::bytes || format == DataFormat::enwik8;
+  require<ConfigError>(!one_file || kind != TokenKind::bytes, config.path,
+                       ": is a file of bytes, which needs no preparation; train on it with --data, or choose --tokens");
   return open_source(config.path, {.format = format, .tokens = kind, .image_size = config.image_size});
+}
+
+// Of a file's size and time; of a folder's own time and those of the files in it, as long as they are not so many that
+// looking at all of them takes longer than a start should.
+std::uint64_t fingerprint(const fs::path& path) {
+  constexpr std::size_t most_files = 20'000;
+  const auto of_one = [](const fs::path& file) {
+    std::error_code ignored;
+    const auto time = fs::last_write_time(file, ignored).time_since_epoch().count();
+    const auto size = fs::is_directory(file, ignored) ? 0 : fs::file_size(file, ignored);
+    const std::string text = file.filename().string() + ":" + std::to_string(size) + ":" + std::to_string(time);
+    return xxhash64(std::as_bytes(std::span(text)));
+  };
+  std::uint64_t sum = of_one(path);
+  std::error_code error;
+  if (!fs::is_directory(path, error)) return sum;
+  std::size_t files = 0;
+  for (fs::directory_iterator entry(path, error); !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    if (++files > most_files) break;
+    sum += of_one(entry->path());  // a sum, as folders list their files in any order
+  }
+  return sum;
 }
 
 fs::path cache_root(const DataConfig& config) {
@@ -178,6 +209,16 @@ fs::path cache_root(const DataConfig& config) {
 }
 
 }  // namespace
+
+fs::path tidy_path(const fs::path& path) {
+  const fs::path normal = fs::absolute(path).lexically_normal();
+  return normal.has_filename() ? normal : normal.parent_path();
+}
+
+void require_whole_if_asked(const DataConfig& config, const std::string& missing) {
+  require<ConfigError>(!config.require_whole || missing.empty(), config.path, ": is not whole: ", missing,
+                       "; fetch the rest, or leave out --require-whole to have figures labelled");
+}
 
 std::int64_t count_words(std::string_view text) {
   std::int64_t words = 0;
@@ -197,7 +238,7 @@ fs::path tokenizer_file(const fs::path& folder, TokenKind tokens) {
 
 bool is_prepared(const fs::path& folder) {
   std::error_code ignored;
-  return fs::is_regular_file(folder / kFactsFile, ignored);
+  return fs::is_regular_file(folder / kFactsFile, ignored) && fs::is_regular_file(folder / "train.shard", ignored);
 }
 
 DataFacts read_data_facts(const fs::path& folder) {
@@ -215,7 +256,7 @@ DataFacts read_data_facts(const fs::path& folder) {
             .image = {json.at("image_height").get<std::int64_t>(), json.at("image_width").get<std::int64_t>()},
             .missing = json.at("missing").get<std::string>(),
             .cut = json.at("cut").get<std::string>()};
-  } catch (const Json::exception& error) {
+  } catch (const std::runtime_error& error) {
     throw FileError(path.string() + ": " + error.what() + "; prepare the data again with  routing data prepare");
   }
 }
@@ -225,9 +266,11 @@ void prepare_data(const DataConfig& config, const fs::path& folder, const Prepar
   require<FileError>(!fs::exists(folder, error) || fs::is_empty(folder, error), folder.string(),
                      ": is there already and not empty; choose another folder or remove it");
   const AnySource source = source_of(config);
-  const UnfinishedFolder unfinished(folder);
+  require_whole_if_asked(config, facts_of(source).missing);
+  const fs::path place = tidy_path(folder);
+  const UnfinishedFolder unfinished(place);
   fill(config, source, unfinished.path(), options);
-  unfinished.move_to(folder);
+  unfinished.move_to(place);
 }
 
 fs::path cache_folder(const DataConfig& config, bool train_needed) {
@@ -251,10 +294,7 @@ fs::path cache_folder(const DataConfig& config, bool train_needed) {
   for (const SourcePart& part : facts.parts) {
     add(part.name);
     for (const fs::path& file : part.files) {
-      std::error_code ignored;
-      const auto time = fs::last_write_time(file, ignored).time_since_epoch().count();
-      add(fs::absolute(file).string() + ":" + std::to_string(fs::file_size(file, ignored)) + ":" +
-          std::to_string(time));
+      add(tidy_path(file).string() + ":" + std::to_string(fingerprint(file)));
     }
   }
   return cache_root(config) / (facts.format + "-" + hexadecimal(hash.digest()));

@@ -42,7 +42,12 @@ inline constexpr const char* kFactsFile = "data.json";
 
 // Tokenises what config.path holds into the folder, which must not exist or be empty. data.vocabulary is used if it is
 // given, otherwise words and subwords are made from train.
+// Throws a ConfigError for a file that is read as bytes, which is its own shard, and for a part of a set under
+// data.require_whole.
 void prepare_data(const DataConfig& config, const std::filesystem::path& folder, const PrepareOptions& options = {});
+
+// A ConfigError with what is missing, if data.require_whole asks for a whole set.
+void require_whole_if_asked(const DataConfig& config, const std::string& missing);
 
 bool is_prepared(const std::filesystem::path& folder);
 // Throws a FileError that begins with the path for what is no such file or of a later version.
@@ -53,6 +58,9 @@ std::filesystem::path tokenizer_file(const std::filesystem::path& folder, TokenK
 // Where open_dataset() keeps what it has tokenised: data.cache, or $XDG_CACHE_HOME/routing, or ~/.cache/routing; and in
 // it a folder named by the source's files with their sizes and times, the tokens and the vocabulary.
 std::filesystem::path cache_folder(const DataConfig& config, bool train_needed = true);
+
+// Absolute, without "." and "..", and without a slash at its end: one name for one place.
+std::filesystem::path tidy_path(const std::filesystem::path& path);
 
 // The words of a text: longest runs without ASCII white space.
 std::int64_t count_words(std::string_view text);

@@ -47,9 +47,10 @@ Likelihood token_likelihood(TransformerImpl& model, TokenView tokens, const Like
   const EvaluationMode mode(model);
   const at::NoGradGuard no_gradient;
   model.take_evaluation_statistics();
-  Likelihood result{.windows = static_cast<std::int64_t>(windows.size()),
-                    .sequence_length = options.sequence_length,
-                    .stride = options.stride > 0 ? options.stride : options.sequence_length};
+  Likelihood result{
+      .windows = static_cast<std::int64_t>(windows.size()),
+      .sequence_length = options.sequence_length,
+      .stride = options.stride > 0 && options.record_length == 0 ? options.stride : options.sequence_length};
   NatsSum sum;
   for (std::size_t first = 0; first < windows.size();) {
     std::size_t count = 1;

@@ -1,5 +1,6 @@
 #include "routing/training/memory_estimate.h"
 
+#include "routing/core/error.h"
 #include "routing/model/transformer.h"
 #include "routing/ops/packed_weights.h"
 #include "routing/ops/vocabulary_loss.h"
@@ -134,7 +135,13 @@ std::int64_t MemoryEstimate::total() const {
 
 MemoryEstimate estimate_training_memory(const ExperimentConfig& given) {
   ExperimentConfig config = given;
-  if (config.model.vocab_size == 0) config.model.vocab_size = config.data.vocabulary_size;
+  require<ConfigError>(config.model.encoder_layers == 0, config.name,
+                       ": memory is estimated for decoder-only models, but model.encoder_layers is ",
+                       config.model.encoder_layers);
+  constexpr std::int64_t wikitext103_words = 267'735;
+  if (config.model.vocab_size == 0) {
+    config.model.vocab_size = config.data.tokens == TokenKind::words ? wikitext103_words : config.data.vocabulary_size;
+  }
   MemoryEstimate estimate{.accumulates = config.train.accumulation > 1};
   add_parameters(config, estimate);
   const std::int64_t n = config.train.sequence_length;

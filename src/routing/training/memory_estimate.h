@@ -38,7 +38,7 @@ struct MemoryEstimate {  // in bytes
 inline constexpr std::int64_t kProcessBytes = 190'000'000;
 
 // Of train.batch_size sequences of train.sequence_length tokens. Where model.vocab_size is 0, that of the data, it
-// counts as data.vocabulary_size.
+// counts as data.vocabulary_size, and for words as the 267,735 of WikiText-103. A ConfigError for an encoder-decoder.
 MemoryEstimate estimate_training_memory(const ExperimentConfig& config);
 
 }  // namespace routing

@@ -150,9 +150,13 @@ void require_same_run(const ExperimentConfig& run, const ExperimentConfig& asked
                                                 "train.checkpoint_every",
                                                 "train.keep_checkpoints",
                                                 "data.path",
+                                                "data.vocabulary",
+                                                "data.cache",
+                                                "data.require_whole",
                                                 "eval.split",
                                                 "eval.stride",
-                                                "eval.batch_size"};
+                                                "eval.batch_size",
+                                                "eval.subwords_per_word"};
   std::string differences;
   for (const std::string& key : experiment_keys()) {
     if (may_differ.contains(key)) continue;
