@@ -94,15 +94,15 @@ void Dataset::open_folder(const fs::path& folder) {
 
 const DatasetPart& Dataset::part(const std::string& name) const {
   require_word(name, "part of the data", split_names());
-  const auto found = std::ranges::find(parts_, name, [](const auto& entry) { return entry.first; });
+  const auto found = std::find_if(parts_.begin(), parts_.end(), [&](const auto& entry) { return entry.first == name; });
   require<ConfigError>(!found->second.tokens.empty(), path_.string(), ": its part ", name,
                        " is empty; choose another part, or give it some in data.split");
   return found->second;
 }
 
 bool Dataset::has(const std::string& name) const {
-  return std::ranges::any_of(parts_,
-                             [&](const auto& entry) { return entry.first == name && !entry.second.tokens.empty(); });
+  return std::any_of(parts_.begin(), parts_.end(),
+                     [&](const auto& entry) { return entry.first == name && !entry.second.tokens.empty(); });
 }
 
 std::string Dataset::checksum(const std::string& name) const {

@@ -29,10 +29,9 @@ bool is_image(DataFormat format) {
 
 bool has_file(const fs::path& folder, const auto& matches) {
   std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
-    if (matches(entry.path().filename().string())) return true;
-  }
-  return false;
+  const fs::directory_iterator entries(folder, error);
+  return std::any_of(begin(entries), end(entries),
+                     [&](const fs::directory_entry& entry) { return matches(entry.path().filename().string()); });
 }
 
 auto ending_in(std::string_view end) {

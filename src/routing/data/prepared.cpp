@@ -181,7 +181,7 @@ std::uint64_t fingerprint(const fs::path& path) {
   constexpr std::size_t most_files = 20'000;
   const auto of_one = [](const fs::path& file) {
     std::error_code ignored;
-    const auto time = fs::last_write_time(file, ignored).time_since_epoch().count();
+    const auto time = static_cast<std::int64_t>(fs::last_write_time(file, ignored).time_since_epoch().count());
     const auto size = fs::is_directory(file, ignored) ? 0 : fs::file_size(file, ignored);
     const std::string text = file.filename().string() + ":" + std::to_string(size) + ":" + std::to_string(time);
     return xxhash64(std::as_bytes(std::span(text)));

@@ -90,12 +90,14 @@ ShardWriter::ShardWriter(const std::filesystem::path& path, std::int64_t vocabul
 }
 
 void ShardWriter::write(std::span<const std::int32_t> ids) {
-  const auto wrong = std::ranges::find_if(ids, [&](std::int32_t id) { return id < 0 || id >= facts_.vocabulary_size; });
+  const auto wrong =
+      std::find_if(ids.begin(), ids.end(), [&](std::int32_t id) { return id < 0 || id >= facts_.vocabulary_size; });
   require<InputError>(wrong == ids.end(), "token ", facts_.tokens + (wrong - ids.begin()), " is ",
                       wrong == ids.end() ? 0 : *wrong, ", but the vocabulary has ", facts_.vocabulary_size, " types");
   if (id_bytes_ == 1) {
     std::vector<std::uint8_t> narrow(ids.size());
-    std::ranges::transform(ids, narrow.begin(), [](std::int32_t id) { return static_cast<std::uint8_t>(id); });
+    std::transform(ids.begin(), ids.end(), narrow.begin(),
+                   [](std::int32_t id) { return static_cast<std::uint8_t>(id); });
     file_.write(std::as_bytes(std::span(narrow)));
     checksum_.update(std::as_bytes(std::span(narrow)));
   } else {
