@@ -64,5 +64,11 @@ TEST(Crc32c, EqualsTheOneWithoutTableWhereverTheBytesAreCut) {
   }
 }
 
+TEST(Hexadecimal, HasSixteenDigits) {
+  EXPECT_EQ(hexadecimal(0), "0000000000000000");
+  EXPECT_EQ(hexadecimal(0x1234abcdU), "000000001234abcd");
+  EXPECT_EQ(hexadecimal(~std::uint64_t{0}), "ffffffffffffffff");
+}
+
 }  // namespace
 }  // namespace routing

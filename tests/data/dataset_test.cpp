@@ -211,6 +211,17 @@ TEST_F(Datasets, AFailedPreparationLeavesNothingBehind) {
   EXPECT_EQ(std::distance(fs::directory_iterator(folder_.path()), {}), 1) << "the source alone";
 }
 
+TEST_F(Datasets, WhatAKilledPreparationLeftIsRemovedByTheNext) {
+  // The largest number a process can have is far below this one; process 1 is always there.
+  fs::create_directories(folder_ / "p.part-2147483647");
+  fs::create_directories(folder_ / "p.part-1");
+  fs::create_directories(folder_ / "p.part-mine");
+  prepare_data(config(wikitext()), folder_ / "p");
+  EXPECT_FALSE(fs::exists(folder_ / "p.part-2147483647"));
+  EXPECT_TRUE(fs::exists(folder_ / "p.part-1"));
+  EXPECT_TRUE(fs::exists(folder_ / "p.part-mine")) << "no process of ours";
+}
+
 TEST_F(Datasets, DamagedPreparedDataAreRefused) {
   prepare_data(config(wikitext()), folder_ / "p");
   const auto refusal = [&] { return message_of<FileError>([&] { Dataset{config(folder_ / "p")}; }); };

@@ -1,6 +1,7 @@
 #include "routing/data/shard.h"
 
 #include "routing/core/error.h"
+#include "routing/core/hash.h"
 #include "support/message_of.h"
 #include "support/temporary_folder.h"
 
@@ -127,12 +128,6 @@ TEST_F(Shards, EveryCutAndEveryTailIsNoticed) {
   }
   std::ofstream(file(), std::ios::binary) << whole << "tail";
   EXPECT_NE(refusal().find("has 16 bytes of ids, but the header says 3 ids of 4"), std::string::npos) << refusal();
-}
-
-TEST(Hexadecimal, HasSixteenDigits) {
-  EXPECT_EQ(hexadecimal(0), "0000000000000000");
-  EXPECT_EQ(hexadecimal(0x1234abcdU), "000000001234abcd");
-  EXPECT_EQ(hexadecimal(~std::uint64_t{0}), "ffffffffffffffff");
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include "routing/core/parallel.h"
 #include "routing/core/random.h"
+#include "support/framed.h"
 
 #include <gtest/gtest.h>
 
@@ -18,24 +19,6 @@ struct Parameter {
   std::vector<Number> value, first, second;
   friend bool operator==(const Parameter&, const Parameter&) = default;
 };
-
-// Numbers around every array that the kernel must not touch.
-constexpr std::size_t kFrame = 4;
-constexpr float kUntouched = 12345.0F;
-
-std::vector<float> framed(const std::vector<float>& numbers) {
-  std::vector<float> result(numbers.size() + 2 * kFrame, kUntouched);
-  std::copy(numbers.begin(), numbers.end(), result.begin() + kFrame);
-  return result;
-}
-
-std::vector<float> unframed(const std::vector<float>& numbers) {
-  for (std::size_t i = 0; i < kFrame; ++i) {
-    EXPECT_EQ(numbers[i], kUntouched) << "before the array";
-    EXPECT_EQ(numbers[numbers.size() - 1 - i], kUntouched) << "behind the array";
-  }
-  return {numbers.begin() + kFrame, numbers.end() - kFrame};
-}
 
 void kernel_step(Parameter<float>& parameter, const std::vector<float>& gradient, const AdamStep& step) {
   std::vector<float> value = framed(parameter.value);

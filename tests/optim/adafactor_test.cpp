@@ -1,45 +1,19 @@
 #include "routing/optim/adafactor.h"
 
-#include "routing/core/error.h"
+#include "optim/optimizer_cases.h"
 #include "routing/core/parallel.h"
-#include "routing/core/random.h"
-#include "routing/ops/random_fill.h"
 #include "routing/optim/make_optimizer.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <functional>
 #include <set>
 
 namespace routing {
 namespace {
 
-at::Tensor normal_tensor(at::IntArrayRef sizes, std::uint64_t seed, at::ScalarType type = at::kFloat) {
-  at::Tensor tensor = at::empty(sizes, type);
-  fill_normal(tensor, 0.0, 1.0, RandomStream(seed, "adafactor test"));
-  return tensor;
-}
-
-void set_gradient(const NamedParameter& parameter, const at::Tensor& gradient) {
-  parameter.value.mutable_grad() = gradient.to(parameter.value.scalar_type());
-}
-
 double largest_difference(const at::Tensor& first, const at::Tensor& second) {
   return (first.to(at::kDouble) - second.to(at::kDouble)).abs().max().item<double>();
-}
-
-std::string error_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return {};
-}
-
-void expect_contains(const std::string& text, const std::string& part) {
-  EXPECT_NE(text.find(part), std::string::npos) << "\"" << text << "\" does not contain \"" << part << "\"";
 }
 
 TEST(Adafactor, HandWorkedMatrixAndVectorOfEitherType) {
@@ -217,8 +191,7 @@ TEST(Adafactor, LoadedStateGoesOnWithTheSameBits) {
   };
   Adafactor unbroken(fresh(normal_tensor({4, 9}, 5), normal_tensor({9}, 6)), {.weight_decay = 0.1});
   train(unbroken, 1, 3);
-  std::map<std::string, at::Tensor> state;
-  for (const auto& [name, tensor] : unbroken.state()) state.emplace(name, tensor.clone());
+  const OptimizerState state = copied_state(unbroken);
   Adafactor resumed(fresh(unbroken.parameters()[0].value.clone(), unbroken.parameters()[1].value.clone()),
                     {.weight_decay = 0.1});
   resumed.load_state(state);
@@ -238,23 +211,13 @@ TEST(Adafactor, StateThatDoesNotFitIsRefusedByNameAndChangesNothing) {
   adafactor.step(0.1);
   std::map<std::string, at::Tensor> good;
   for (const auto& [name, tensor] : adafactor.state()) good.emplace(name, at::zeros_like(tensor));
-  const auto refuse = [&](const std::string& name, const at::Tensor& tensor, const std::string& part) {
-    auto state = good;
-    if (tensor.defined()) {
-      state[name] = tensor;
-    } else {
-      state.erase(name);
-    }
-    const std::string message = error_of([&] { adafactor.load_state(state); });
-    expect_contains(message, "\"" + name + "\"");
-    expect_contains(message, part);
-  };
-  refuse("a.row_moment", {}, "has no");
-  refuse("steps", {}, "has no");
-  refuse("a.first_moment", at::ones({2, 3}), "another model or optimiser");
-  refuse("a.row_moment", at::ones({3}), "is [3], but must be [2]");
-  refuse("a.column_moment", at::ones({3}, at::kDouble), "is Double, but must be Float");
-  refuse("steps", at::full({}, -1, at::kLong), "is -1");
+  const StateRefusals refusals{adafactor, good};
+  refusals.expect("a.row_moment", {}, "has no");
+  refusals.expect("steps", {}, "has no");
+  refusals.expect("a.first_moment", at::ones({2, 3}), "another model or optimiser");
+  refusals.expect("a.row_moment", at::ones({3}), "is [3], but must be [2]");
+  refusals.expect("a.column_moment", at::ones({3}, at::kDouble), "is Double, but must be Float");
+  refusals.expect("steps", at::full({}, -1, at::kLong), "is -1");
   EXPECT_EQ(adafactor.steps(), 1);
   EXPECT_GT(adafactor.state().at("a.row_moment").min().item<double>(), 0.0);
   adafactor.load_state(good);

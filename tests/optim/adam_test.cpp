@@ -1,45 +1,18 @@
 #include "routing/optim/adam.h"
 
-#include "routing/core/error.h"
+#include "optim/optimizer_cases.h"
 #include "routing/core/parallel.h"
-#include "routing/core/random.h"
-#include "routing/ops/random_fill.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <functional>
 #include <limits>
 
 namespace routing {
 namespace {
 
-at::Tensor normal_tensor(at::IntArrayRef sizes, std::uint64_t seed, at::ScalarType type = at::kFloat) {
-  at::Tensor tensor = at::empty(sizes, type);
-  fill_normal(tensor, 0.0, 1.0, RandomStream(seed, "adam test"));
-  return tensor;
-}
-
-void set_gradient(const NamedParameter& parameter, const at::Tensor& gradient) {
-  parameter.value.mutable_grad() = gradient.to(parameter.value.scalar_type());
-}
-
 bool same_bits(const at::Tensor& first, const at::Tensor& second) {
   return first.scalar_type() == second.scalar_type() && at::equal(first, second);
-}
-
-// What an InputError or ConfigError says; empty if nothing was thrown.
-std::string error_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return {};
-}
-
-void expect_contains(const std::string& text, const std::string& part) {
-  EXPECT_NE(text.find(part), std::string::npos) << "\"" << text << "\" does not contain \"" << part << "\"";
 }
 
 TEST(Adam, HandWorkedTwoSteps) {
@@ -184,8 +157,7 @@ TEST(Adam, LoadedStateGoesOnWithTheSameBits) {
     };
     Adam unbroken(fresh(normal_tensor({4, 9}, 5, type)), {.weight_decay = 0.1});
     train(unbroken, 1, 3);
-    std::map<std::string, at::Tensor> state;
-    for (const auto& [name, tensor] : unbroken.state()) state.emplace(name, tensor.clone());
+    const OptimizerState state = copied_state(unbroken);
     EXPECT_EQ(state.size(), 3U);
     EXPECT_EQ(state.at("steps").scalar_type(), at::kLong);
     EXPECT_EQ(state.at("steps").dim(), 0);
@@ -206,23 +178,13 @@ TEST(Adam, StateThatDoesNotFitIsRefusedByNameAndChangesNothing) {
   adam.step(0.1);
   std::map<std::string, at::Tensor> good;
   for (const auto& [name, tensor] : adam.state()) good.emplace(name, at::zeros_like(tensor));
-  const auto refuse = [&](const std::string& name, const at::Tensor& tensor, const std::string& part) {
-    auto state = good;
-    if (tensor.defined()) {
-      state[name] = tensor;
-    } else {
-      state.erase(name);
-    }
-    const std::string message = error_of([&] { adam.load_state(state); });
-    expect_contains(message, "\"" + name + "\"");
-    expect_contains(message, part);
-  };
-  refuse("a.second_moment", {}, "has no");
-  refuse("steps", {}, "has no");
-  refuse("b.first_moment", at::ones({1}), "another model");
-  refuse("a.first_moment", at::ones({3, 2}), "is [3, 2], but must be [2, 3]");
-  refuse("a.first_moment", at::ones({2, 3}, at::kDouble), "is Double, but must be Float");
-  refuse("steps", at::full({}, -1, at::kLong), "is -1");
+  const StateRefusals refusals{adam, good};
+  refusals.expect("a.second_moment", {}, "has no");
+  refusals.expect("steps", {}, "has no");
+  refusals.expect("b.first_moment", at::ones({1}), "another model");
+  refusals.expect("a.first_moment", at::ones({3, 2}), "is [3, 2], but must be [2, 3]");
+  refusals.expect("a.first_moment", at::ones({2, 3}, at::kDouble), "is Double, but must be Float");
+  refusals.expect("steps", at::full({}, -1, at::kLong), "is -1");
   EXPECT_EQ(adam.steps(), 1);
   EXPECT_GT(adam.state().at("a.first_moment").min().item<double>(), 0.0);
   adam.load_state(good);

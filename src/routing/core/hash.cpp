@@ -4,6 +4,7 @@
 
 #include <array>
 #include <new>
+#include <string_view>
 #include <xxhash.h>
 
 namespace routing {
@@ -56,6 +57,13 @@ std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t before) {
   for (const std::byte byte : bytes)
     rest = (rest >> 8U) ^ kCrcTable[(rest ^ std::to_integer<std::uint32_t>(byte)) & 0xFFU];
   return ~rest;
+}
+
+std::string hexadecimal(std::uint64_t value) {
+  constexpr std::string_view digits = "0123456789abcdef";
+  std::string text(16, '0');
+  for (std::size_t place = text.size(); place > 0; value >>= 4U) text[--place] = digits[value & 15U];
+  return text;
 }
 
 }  // namespace routing

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 
 struct XXH64_state_s;
 
@@ -28,6 +29,9 @@ class XxHash64 {
   };
   std::unique_ptr<XXH64_state_s, Free> state_;
 };
+
+// A hash as people and files see it: 16 hexadecimal digits, with zeros before.
+std::string hexadecimal(std::uint64_t value);
 
 // CRC-32C (Castagnoli: polynomial 0x1EDC6F41, bits reflected, ones before and after). Continues from the value of the
 // bytes before: crc32c(b, crc32c(a)) is the value of a followed by b.

@@ -30,15 +30,4 @@ void planar_from_raster(std::span<const std::uint8_t> raster, std::span<std::uin
 // "32 x 48": height, then width.
 std::string to_string(const ImageShape& shape);
 
-// The part of this name; throws an InputError that names those that are there.
-const SourcePart& require_part(const SourceFacts& facts, std::string_view name);
-
-// Whether a file or a folder is there. What may not be looked at counts as absent: the system's own functions would
-// throw errors that are not ours.
-bool is_there(const std::filesystem::path& path);
-bool is_folder(const std::filesystem::path& path);
-
-// Things as a list, "a, b"; without those that are empty.
-std::string joined(const std::vector<std::string>& things);
-
 }  // namespace routing

@@ -1,5 +1,6 @@
 #include "routing/data/prepared.h"
 
+#include "routing/config/number_text.h"
 #include "routing/core/error.h"
 #include "routing/core/files.h"
 #include "routing/core/hash.h"
@@ -12,8 +13,11 @@
 
 #include <nlohmann/json.hpp>
 
+#include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <unistd.h>
 #include <utility>
@@ -102,12 +106,28 @@ void write_facts(const DataFacts& facts, const std::string& source, const fs::pa
   write_file_at_once(folder / kFactsFile, json.dump(2) + "\n");
 }
 
+// What a process that is gone left behind when it was killed while it prepared the same data.
+void remove_leftovers(const fs::path& final_place) {
+  const std::string prefix = final_place.filename().string() + ".part-";
+  std::error_code error;
+  std::vector<fs::path> leftovers;
+  for (fs::directory_iterator entry(final_place.parent_path(), error); !error && entry != fs::directory_iterator();
+       entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    if (!name.starts_with(prefix)) continue;
+    const std::optional<std::int32_t> process = number_in<std::int32_t>(std::string_view(name).substr(prefix.size()));
+    if (process && ::kill(*process, 0) != 0 && errno == ESRCH) leftovers.push_back(entry->path());
+  }
+  for (const fs::path& leftover : leftovers) fs::remove_all(leftover, error);
+}
+
 // Removes an unfinished folder on every way out.
 class UnfinishedFolder {
  public:
   explicit UnfinishedFolder(const fs::path& final_place)
       : folder_(final_place.string() + ".part-" + std::to_string(::getpid())) {
     std::error_code error;
+    remove_leftovers(final_place);
     fs::remove_all(folder_, error);
     fs::create_directories(folder_, error);
     require<FileError>(!error, folder_.string(), ": cannot be made: ", error.message(),

@@ -72,13 +72,6 @@ Header checked_header(const std::filesystem::path& path, std::span<const std::by
 
 }  // namespace
 
-std::string hexadecimal(std::uint64_t value) {
-  constexpr std::string_view digits = "0123456789abcdef";
-  std::string text(16, '0');
-  for (std::size_t place = text.size(); place > 0; value >>= 4U) text[--place] = digits[value & 15U];
-  return text;
-}
-
 ShardWriter::ShardWriter(const std::filesystem::path& path, std::int64_t vocabulary_size, std::string tokenizer_hash)
     : file_(path), id_bytes_(bytes_of_id(vocabulary_size)) {
   require<InputError>(vocabulary_size >= 1 && tokenizer_hash.size() == 16, path.string(), ": a shard of ",

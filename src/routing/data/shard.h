@@ -75,7 +75,4 @@ class Shard {
   TokenView tokens_;
 };
 
-// As 16 digits, with zeros before.
-std::string hexadecimal(std::uint64_t value);
-
 }  // namespace routing

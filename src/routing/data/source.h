@@ -30,6 +30,17 @@ struct SourceFacts {
   const SourcePart* part(std::string_view name) const;  // null if it is not there
 };
 
+// The part of this name; throws an InputError that names those that are there.
+const SourcePart& require_part(const SourceFacts& facts, std::string_view name);
+
+// Whether a file or a folder is there. What may not be looked at counts as absent: the system's own functions would
+// throw errors that are not ours.
+bool is_there(const std::filesystem::path& path);
+bool is_folder(const std::filesystem::path& path);
+
+// Things as a list, "a, b"; without those that are empty.
+std::string joined(const std::vector<std::string>& things);
+
 // Where the text of a part goes. A document may come in several pieces, which are cut behind line ends;
 // ends_document stands at its last piece.
 using TextSink = std::function<void(std::string_view text, bool ends_document)>;

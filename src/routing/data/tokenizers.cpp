@@ -7,9 +7,6 @@
 #include "routing/data/subwords.h"
 #include "routing/data/word_vocabulary.h"
 
-#include <iomanip>
-#include <sstream>
-
 namespace routing {
 
 std::unique_ptr<Tokenizer> load_tokenizer(std::string_view kind, const std::filesystem::path& path) {
@@ -26,9 +23,7 @@ std::string tokenizer_hash(std::string_view kind, std::string_view file) {
   hash.update(std::as_bytes(std::span(kind.data(), kind.size())));
   hash.update(std::as_bytes(std::span("")));  // its NUL
   hash.update(std::as_bytes(std::span(file.data(), file.size())));
-  std::ostringstream digits;
-  digits << std::hex << std::setfill('0') << std::setw(16) << hash.digest();
-  return digits.str();
+  return hexadecimal(hash.digest());
 }
 
 void require_known_id(std::int32_t id, std::int64_t vocabulary_size) {
