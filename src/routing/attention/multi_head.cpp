@@ -1,9 +1,11 @@
 #include "routing/attention/multi_head.h"
 
+#include "routing/attention/recency.h"
 #include "routing/core/error.h"
 #include "routing/ops/attend.h"
 #include "routing/ops/initial_weights.h"
 #include "routing/ops/layer_norm.h"
+#include "routing/ops/unit_length.h"
 
 #include <algorithm>
 #include <cmath>
@@ -14,12 +16,7 @@
 namespace routing {
 namespace {
 
-constexpr double kSmallestNorm = 1e-12;
 constexpr double kRoutingNormEps = 1e-6;  // FACTS A1
-
-at::Tensor unit_length(const at::Tensor& vectors) {
-  return vectors / vectors.norm(2, -1, /*keepdim=*/true).clamp_min(kSmallestNorm);
-}
 
 }  // namespace
 
@@ -99,34 +96,42 @@ TokenLayout MultiHeadAttentionImpl::layout_for(const Group& group, const at::Ten
                       state.valid, state.memory_valid);
 }
 
+at::Tensor MultiHeadAttentionImpl::prepared_queries(const Group& group, const at::Tensor& q) const {
+  const at::Tensor mine = q.narrow(1, group.first_head, group.config.heads);
+  const auto* routing = std::get_if<RoutingPattern>(&group.config.pattern);
+  if (routing == nullptr) return mine;
+  const double scale = routing->scale_before_norm ? 1.0 / std::sqrt(static_cast<double>(head_dim_)) : 1.0;
+  return layer_norm(scale == 1.0 ? mine : mine * scale, {}, {}, kRoutingNormEps);
+}
+
+at::Tensor MultiHeadAttentionImpl::prepared_keys(const Group& group, const at::Tensor& k) const {
+  const at::Tensor mine = k.narrow(1, group.first_key_head, group.config.heads);
+  return std::holds_alternative<RoutingPattern>(group.config.pattern) ? layer_norm(mine, {}, {}, kRoutingNormEps)
+                                                                      : mine;
+}
+
 MultiHeadAttentionImpl::QueryKey MultiHeadAttentionImpl::prepare(const Group& group, const at::Tensor& q,
                                                                  const at::Tensor& k) const {
-  QueryKey qk{q.narrow(1, group.first_head, group.config.heads), {}};
-  const bool shared = group.config.shared_query_key;
-  if (!shared) qk.k = k.narrow(1, group.first_key_head, group.config.heads);
-  if (const auto* routing = std::get_if<RoutingPattern>(&group.config.pattern)) {
-    if (routing->scale_before_norm) qk.q = qk.q * (1.0 / std::sqrt(static_cast<double>(head_dim_)));
-    qk.q = layer_norm(qk.q, {}, {}, kRoutingNormEps);
-    if (!shared) qk.k = layer_norm(qk.k, {}, {}, kRoutingNormEps);
+  QueryKey qk{prepared_queries(group, q), {}};
+  if (!group.config.shared_query_key) {
+    qk.k = prepared_keys(group, k);
+  } else {
+    qk.k = std::holds_alternative<LshPattern>(group.config.pattern) ? unit_length(qk.q) : qk.q;
   }
-  if (shared) qk.k = std::holds_alternative<LshPattern>(group.config.pattern) ? unit_length(qk.q) : qk.q;
   return qk;
 }
 
-// A query's logits may all be shifted alike without changing its softmax, so -slope (i - j) is as good as slope j: one
-// more column, 1 in the queries and slope j / scale in the keys.
+double MultiHeadAttentionImpl::scale_of(const Group& group) const {
+  return group.config.scale.value_or(1.0 / std::sqrt(static_cast<double>(head_dim_)));
+}
+
 at::Tensor MultiHeadAttentionImpl::attend_with_recency(const QueryKey& qk, const at::Tensor& v, const Plan& plan,
                                                        AttendOptions options) const {
   const std::int64_t heads = qk.q.size(1);
-  const at::TensorOptions kind = qk.q.options().requires_grad(false);
-  const at::Tensor slopes = at::exp2(at::arange(1, heads + 1, kind) * (-8.0 / static_cast<double>(heads)));
-  const at::Tensor places = at::arange(qk.k.size(2), kind).view({1, 1, -1, 1}) / options.scale;
-  const at::Tensor one = at::ones({1, 1, 1, 1}, kind).expand({qk.q.size(0), heads, qk.q.size(2), 1});
-  const at::Tensor late = (slopes.view({1, heads, 1, 1}) * places).expand({qk.k.size(0), heads, qk.k.size(2), 1});
-  if (options.relative_key.defined()) {
-    options.relative_key = at::cat({options.relative_key, at::zeros({options.relative_key.size(0), 1}, kind)}, 1);
-  }
-  return attend(at::cat({qk.q, one}, 3), at::cat({qk.k, late}, 3), v, plan.tensors(), options).output;
+  const at::Tensor late = recency_column(heads, qk.k.size(2), options.scale, qk.q.options().requires_grad(false))
+                              .expand({qk.k.size(0), heads, qk.k.size(2), 1});
+  options.relative_key = with_zero(options.relative_key);
+  return attend(with_one(qk.q), at::cat({qk.k, late}, 3), v, plan.tensors(), options).output;
 }
 
 at::Tensor MultiHeadAttentionImpl::attend_group(std::size_t index, const QueryKey& qk, const at::Tensor& v,
@@ -145,7 +150,7 @@ at::Tensor MultiHeadAttentionImpl::attend_group(std::size_t index, const QueryKe
     const at::Tensor loss = group.pattern->auxiliary_loss(qk.q, separate_keys, state.plans[index]);
     if (loss.defined()) state.auxiliary_loss = state.auxiliary_loss.defined() ? state.auxiliary_loss + loss : loss;
   }
-  AttendOptions options{.scale = group.config.scale.value_or(1.0 / std::sqrt(static_cast<double>(head_dim_))),
+  AttendOptions options{.scale = scale_of(group),
                         .merge = group.config.merge,
                         .merge_eps = group.config.merge_eps,
                         .relative = group.config.relative,
@@ -179,9 +184,14 @@ at::Tensor MultiHeadAttentionImpl::forward(const at::Tensor& input, AttentionSta
     // Heads inside of tokens, as attention leaves them in memory and the last projection reads them.
     outputs.push_back(output.transpose(1, 2));
   }
-  at::Tensor merged = outputs.size() == 1 ? outputs[0] : at::cat(outputs, 2);
-  if (head_mix_weight_.defined()) merged = linear(merged, head_mix_weight_, {}, {.precision = state.precision});
-  return linear(merged.flatten(2), output_weight_, {}, {.precision = state.precision});
+  return merge_heads(outputs.size() == 1 ? outputs[0] : at::cat(outputs, 2), state.precision);
+}
+
+// [batch, tokens, heads, head_dim] -> [batch, tokens, width]
+at::Tensor MultiHeadAttentionImpl::merge_heads(const at::Tensor& merged, MatmulPrecision precision) const {
+  const at::Tensor mixed =
+      head_mix_weight_.defined() ? linear(merged, head_mix_weight_, {}, {.precision = precision}) : merged;
+  return linear(mixed.flatten(2), output_weight_, {}, {.precision = precision});
 }
 
 std::vector<RoutingStatistics> MultiHeadAttentionImpl::update_centroids() {

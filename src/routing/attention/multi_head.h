@@ -8,6 +8,7 @@
 // as in Reformer). Routed heads layer-normalise queries and keys, without gain or bias, and attend with those.
 #pragma once
 
+#include "routing/attention/attention_cache.h"
 #include "routing/attention/centroids.h"
 #include "routing/attention/pattern.h"
 #include "routing/attention/plan.h"
@@ -20,6 +21,8 @@
 #include <torch/nn/pimpl.h>
 
 #include <cstdint>
+#include <span>
+#include <string>
 #include <vector>
 
 namespace routing {
@@ -47,6 +50,21 @@ class MultiHeadAttentionImpl : public torch::nn::Module {
 
   // input [batch, tokens, width] -> the same shape. Padded rows of the output are zero.
   at::Tensor forward(const at::Tensor& input, AttentionState& state);
+
+  // The same for sequences that are read piece by piece: input [sequences, tokens, width] holds the next tokens of some
+  // sequences of the cache, equally many of each, and the result is what forward() of the whole sequences has at their
+  // places, bit for bit. Float32 on the CPU, in evaluation, without gradients.
+  at::Tensor forward_cached(const at::Tensor& input, AttentionCache& cache, std::span<const std::int64_t> sequences,
+                            MatmulPrecision precision) const;
+  // An empty cache for this layer. Throws an InputError where there is a reason against it.
+  AttentionCache make_cache() const;
+  // Why a sequence cannot be read piece by piece; empty if it can.
+  std::string reason_against_cache() const;
+  // What a sequence of a layer of cross-attention reads: memory [1, keys, width], valid bool [1, keys] or undefined.
+  struct Memory {
+    at::Tensor values, valid = {};
+  };
+  void set_memory(AttentionCache& cache, std::int64_t sequence, const Memory& memory, MatmulPrecision precision) const;
 
   // Moves the centroids of the routed groups by what the training forwards since the last call saw. To be called once
   // after each optimiser step; the statistics come in the order of the routed groups.
@@ -81,6 +99,16 @@ class MultiHeadAttentionImpl : public torch::nn::Module {
     at::Tensor q, k;
   };
   QueryKey prepare(const Group& group, const at::Tensor& q, const at::Tensor& k) const;
+  at::Tensor prepared_queries(const Group& group, const at::Tensor& q) const;
+  at::Tensor prepared_keys(const Group& group, const at::Tensor& k) const;
+  double scale_of(const Group& group) const;
+  at::Tensor merge_heads(const at::Tensor& merged, MatmulPrecision precision) const;
+  struct CachedCall {
+    std::span<const std::int64_t> sequences = {};
+    MatmulPrecision precision = MatmulPrecision::fp32;
+  };
+  void attend_cached(std::size_t index, const QueryKey& qk, const at::Tensor& v, const CachedCall& call,
+                     AttentionCache& cache, at::Tensor& output) const;
   at::Tensor attend_with_recency(const QueryKey& qk, const at::Tensor& v, const Plan& plan,
                                  AttendOptions options) const;
   at::Tensor attend_group(std::size_t index, const QueryKey& qk, const at::Tensor& v, AttentionState& state,

@@ -10,18 +10,62 @@
 namespace routing {
 namespace {
 
+// How patterns of positions read piece by piece, and the list of a position.
+std::optional<ListRules> rules_of(const FullPattern& /*config*/, AttentionKind kind) {
+  if (kind == AttentionKind::bidirectional_self) return std::nullopt;
+  return ListRules{};
+}
+// In cross-attention blocks of keys depend on how many queries there will be.
+std::optional<ListRules> rules_of(const LocalPattern& config, AttentionKind kind) {
+  if (kind != AttentionKind::causal_self) return std::nullopt;
+  if (config.form == LocalForm::block) return ListRules{.block = config.window};
+  return ListRules{.lookback = config.window};
+}
+std::optional<ListRules> rules_of(const StridedPattern& config, AttentionKind kind) {
+  if (kind != AttentionKind::causal_self) return std::nullopt;
+  return ListRules{.lists = config.stride};
+}
+template <class Config>
+std::int32_t list_of(const Config& /*config*/, std::int64_t /*position*/) {
+  return 0;
+}
+std::int32_t list_of(const StridedPattern& config, std::int64_t position) {
+  return static_cast<std::int32_t>(position % config.stride);
+}
+
 // Patterns that are a function of the layout alone.
 template <class Config, Plan (*make_plan)(const TokenLayout&, const Config&, bool, SelfRule)>
 class PositionPattern : public Pattern {
  public:
-  PositionPattern(const Config& config, bool causal, SelfRule self) : config_(config), causal_(causal), self_(self) {}
+  PositionPattern(const Config& config, AttentionKind kind, SelfRule self)
+      : config_(config), kind_(kind), self_(self) {}
   PatternPlan plan(const PlanRequest& request) override {
-    return {.plan = make_plan(request.layout, config_, causal_, self_)};
+    return {.plan = make_plan(request.layout, config_, kind_ == AttentionKind::causal_self, self_)};
+  }
+
+  std::optional<ListRules> list_rules() const override { return rules_of(config_, kind_); }
+  std::vector<TokenLists> token_lists(const at::Tensor& vectors,
+                                      std::span<const std::int64_t> first_positions) const override {
+    std::vector<TokenLists> all;
+    for (const std::int64_t first : first_positions) {
+      TokenLists lists{.counts = std::vector<std::int32_t>(static_cast<std::size_t>(vectors.size(2)), 1)};
+      for (std::int64_t token = 0; token < vectors.size(2); ++token) {
+        lists.lists.push_back(list_of(config_, first + token));
+      }
+      all.insert(all.end(), static_cast<std::size_t>(vectors.size(1)), lists);
+    }
+    return all;
+  }
+  std::vector<TokenLists> memory_lists(const at::Tensor& keys, std::span<const std::int32_t> valid) const override {
+    TokenLists lists{.counts = std::vector<std::int32_t>(static_cast<std::size_t>(keys.size(2)), 0),
+                     .lists = std::vector<std::int32_t>(valid.size(), 0)};
+    for (const std::int32_t position : valid) lists.counts[static_cast<std::size_t>(position)] = 1;
+    return std::vector<TokenLists>(static_cast<std::size_t>(keys.size(1)), lists);
   }
 
  private:
   Config config_;
-  bool causal_;
+  AttentionKind kind_;
   SelfRule self_;
 };
 
@@ -52,7 +96,8 @@ class RandomGroups : public Pattern {
 
 class LshGroups : public Pattern {
  public:
-  LshGroups(const HeadGroupConfig& group, const LshPattern& config, const PatternContext& context) : config_(config) {
+  LshGroups(const HeadGroupConfig& group, const LshPattern& config, const PatternContext& context)
+      : config_(config), kind_(context.kind) {
     rules_.causal = context.kind == AttentionKind::causal_self;
     rules_.self = group.self;
     if (context.kind != AttentionKind::cross) {
@@ -70,8 +115,43 @@ class LshGroups : public Pattern {
     return {.plan = lsh_plan(request.layout, config_, rules_, query_buckets, key_buckets)};
   }
 
+  std::optional<ListRules> list_rules() const override {
+    if (kind_ == AttentionKind::bidirectional_self) return std::nullopt;
+    return ListRules{.lists = config_.rounds * config_.buckets, .lookback = rules_.lookback};
+  }
+  std::vector<TokenLists> token_lists(const at::Tensor& vectors,
+                                      std::span<const std::int64_t> /*first_positions*/) const override {
+    return lists_of(vectors, std::vector<bool>(static_cast<std::size_t>(vectors.size(2)), true));
+  }
+  bool lists_depend_on_content() const override { return true; }
+  std::vector<TokenLists> memory_lists(const at::Tensor& keys, std::span<const std::int32_t> valid) const override {
+    std::vector<bool> real(static_cast<std::size_t>(keys.size(2)), false);
+    for (const std::int32_t position : valid) real[static_cast<std::size_t>(position)] = true;
+    return lists_of(keys, real);
+  }
+
  private:
+  // A list a round and bucket.
+  std::vector<TokenLists> lists_of(const at::Tensor& vectors, const std::vector<bool>& real) const {
+    const at::Tensor buckets = lsh_buckets(vectors, rotations_);
+    const std::int64_t tokens = vectors.size(2);
+    const auto* bucket = buckets.data_ptr<std::int32_t>();
+    std::vector<TokenLists> all(static_cast<std::size_t>(vectors.size(0) * vectors.size(1)));
+    for (TokenLists& lists : all) {
+      for (std::int64_t token = 0; token < tokens; ++token) {
+        const bool joins = real[static_cast<std::size_t>(token)];
+        lists.counts.push_back(joins ? static_cast<std::int32_t>(config_.rounds) : 0);
+        for (std::int64_t round = 0; joins && round < config_.rounds; ++round) {
+          lists.lists.push_back(static_cast<std::int32_t>(round * config_.buckets) + bucket[round * tokens + token]);
+        }
+      }
+      bucket += config_.rounds * tokens;
+    }
+    return all;
+  }
+
   LshPattern config_;
+  AttentionKind kind_;
   VisibilityRules rules_;
   at::Tensor rotations_;
 };
@@ -81,6 +161,16 @@ class LshGroups : public Pattern {
 at::Tensor Pattern::auxiliary_loss(const at::Tensor& /*queries*/, const at::Tensor& /*keys*/,
                                    const PatternPlan& /*plan*/) const {
   return {};
+}
+
+std::vector<TokenLists> Pattern::token_lists(const at::Tensor& /*vectors*/,
+                                             std::span<const std::int64_t> /*first_positions*/) const {
+  throw InputError("this pattern cannot be read piece by piece: which keys a token reads depends on later tokens");
+}
+
+std::vector<TokenLists> Pattern::memory_lists(const at::Tensor& /*keys*/,
+                                              std::span<const std::int32_t> /*valid*/) const {
+  throw InputError("this pattern cannot be read piece by piece: which keys a token reads depends on later tokens");
 }
 
 std::shared_ptr<Pattern> make_pattern(const HeadGroupConfig& group, const PatternContext& context) {
@@ -93,13 +183,13 @@ std::shared_ptr<Pattern> make_pattern(const HeadGroupConfig& group, const Patter
     // NOLINTEND(cppcoreguidelines-avoid-const-or-ref-data-members)
     bool causal;
     std::shared_ptr<Pattern> operator()(const FullPattern& config) const {
-      return std::make_shared<PositionPattern<FullPattern, full_plan_of>>(config, causal, group.self);
+      return std::make_shared<PositionPattern<FullPattern, full_plan_of>>(config, context.kind, group.self);
     }
     std::shared_ptr<Pattern> operator()(const LocalPattern& config) const {
-      return std::make_shared<PositionPattern<LocalPattern, local_plan>>(config, causal, group.self);
+      return std::make_shared<PositionPattern<LocalPattern, local_plan>>(config, context.kind, group.self);
     }
     std::shared_ptr<Pattern> operator()(const StridedPattern& config) const {
-      return std::make_shared<PositionPattern<StridedPattern, strided_plan>>(config, causal, group.self);
+      return std::make_shared<PositionPattern<StridedPattern, strided_plan>>(config, context.kind, group.self);
     }
     std::shared_ptr<Pattern> operator()(const RandomPattern& config) const {
       return std::make_shared<RandomGroups>(config, causal, group.self, context);

@@ -4,6 +4,7 @@
 
 #include "routing/attention/plan.h"
 #include "routing/attention/token_layout.h"
+#include "routing/attention/token_lists.h"
 #include "routing/config/attention.h"
 #include "routing/core/random.h"
 
@@ -13,7 +14,10 @@
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 namespace routing {
 
@@ -57,6 +61,18 @@ class Pattern : public torch::nn::Module {
   // What the pattern adds to the training loss for these queries and keys (undefined keys: shared); undefined if
   // nothing.
   virtual at::Tensor auxiliary_loss(const at::Tensor& queries, const at::Tensor& keys, const PatternPlan& plan) const;
+  // How heads read a sequence piece by piece, with the very keys of plan(); nothing where that depends on later tokens.
+  virtual std::optional<ListRules> list_rules() const { return std::nullopt; }
+  // The lists of new tokens, one TokenLists a unit: vectors [sequences, heads, tokens, dim] of queries or of keys, the
+  // first token of sequence b at position first_positions[b]. Only where there are list_rules().
+  virtual std::vector<TokenLists> token_lists(const at::Tensor& vectors,
+                                              std::span<const std::int64_t> first_positions) const;
+  // Do the lists of keys that are not queries have to be asked for by themselves?
+  virtual bool lists_depend_on_content() const { return false; }
+  // Cross-attention: the lists of the keys of one memory [1, heads, keys, dim], one TokenLists a head; `valid` are the
+  // ascending positions of real tokens. Only where there are list_rules().
+  virtual std::vector<TokenLists> memory_lists(const at::Tensor& keys, std::span<const std::int32_t> valid) const;
+
   // The centroids of routing attention, to be updated once after each optimiser step; null for other patterns.
   virtual Centroids* centroids() { return nullptr; }
 };

@@ -117,7 +117,7 @@ void check_vectors(const char* name, const at::Tensor& vectors, const std::vecto
 }  // namespace
 
 RoutingGroups::RoutingGroups(const HeadGroupConfig& group, const RoutingPattern& config, const PatternContext& context)
-    : config_(config), key_config_(config) {
+    : config_(config), key_config_(config), kind_(context.kind) {
   rules_.causal = context.kind == AttentionKind::causal_self;
   rules_.self = group.self;
   if (context.kind != AttentionKind::cross && config.selection != RoutingSelection::balanced) {
@@ -163,6 +163,51 @@ PatternPlan RoutingGroups::plan(const PlanRequest& request) {
     builder.end_unit();
   }
   return {.plan = builder.build(), .query_choice = query_side.choice, .key_choice = key_side.choice};
+}
+
+std::optional<ListRules> RoutingGroups::list_rules() const {
+  if (kind_ == AttentionKind::bidirectional_self || config_.selection == RoutingSelection::balanced) {
+    return std::nullopt;
+  }
+  return ListRules{.lists = config_.clusters, .lookback = rules_.lookback};
+}
+
+std::vector<TokenLists> RoutingGroups::token_lists(const at::Tensor& vectors,
+                                                   std::span<const std::int64_t> /*first_positions*/) const {
+  const at::Tensor rows = cpu_floats(vectors);
+  const HostCentroids host = centroids_->host();
+  const std::int64_t heads = rows.size(1);
+  std::vector<TokenLists> all(static_cast<std::size_t>(rows.size(0) * heads));
+  parallel_for(0, rows.size(0) * heads, 4, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t unit = first; unit < last; ++unit) {
+      all[static_cast<std::size_t>(unit)] =
+          clusters_of_tokens(unit_vectors(rows, unit), host.view(unit % heads), config_);
+    }
+  });
+  return all;
+}
+
+std::vector<TokenLists> RoutingGroups::memory_lists(const at::Tensor& keys, std::span<const std::int32_t> valid) const {
+  const std::vector<std::vector<std::int32_t>> positions{std::vector<std::int32_t>(valid.begin(), valid.end())};
+  const at::Tensor rows = cpu_floats(keys);
+  const SideSelection side = select_side(rows, positions, centroids_->host(), key_config_);
+  std::vector<TokenLists> all;
+  for (const UnitSelection& unit : side.units) {
+    // Each cluster's members ascend; taken cluster after cluster, so do the clusters of a token.
+    std::vector<std::vector<std::int32_t>> clusters(static_cast<std::size_t>(rows.size(2)));
+    for (std::size_t c = 0; c < unit.members.size(); ++c) {
+      for (const std::int32_t position : unit.members[c]) {
+        clusters[static_cast<std::size_t>(position)].push_back(static_cast<std::int32_t>(c));
+      }
+    }
+    TokenLists lists;
+    for (const auto& of_token : clusters) {
+      lists.counts.push_back(static_cast<std::int32_t>(of_token.size()));
+      lists.lists.insert(lists.lists.end(), of_token.begin(), of_token.end());
+    }
+    all.push_back(std::move(lists));
+  }
+  return all;
 }
 
 at::Tensor RoutingGroups::auxiliary_loss(const at::Tensor& queries, const at::Tensor& keys,

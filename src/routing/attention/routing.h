@@ -5,6 +5,9 @@
 #include "routing/attention/pattern.h"
 
 #include <memory>
+#include <optional>
+#include <span>
+#include <vector>
 
 namespace routing {
 
@@ -25,11 +28,18 @@ class RoutingGroups : public Pattern {
   // for queries and, if separate, for keys; differentiable in them, not in the centroids.
   at::Tensor auxiliary_loss(const at::Tensor& queries, const at::Tensor& keys, const PatternPlan& plan) const override;
   Centroids* centroids() override { return centroids_.get(); }
+  // A list a cluster. None for balanced queries, which compete with later ones.
+  std::optional<ListRules> list_rules() const override;
+  std::vector<TokenLists> token_lists(const at::Tensor& vectors,
+                                      std::span<const std::int64_t> first_positions) const override;
+  bool lists_depend_on_content() const override { return true; }
+  std::vector<TokenLists> memory_lists(const at::Tensor& keys, std::span<const std::int32_t> valid) const override;
 
  private:
   RoutingPattern config_;
   RoutingPattern key_config_;  // of separate keys
   VisibilityRules rules_;
+  AttentionKind kind_;
   std::shared_ptr<Centroids> centroids_;
 };
 

@@ -7,6 +7,7 @@
 #include <bit>
 #include <functional>
 #include <limits>
+#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -83,6 +84,44 @@ class BestTokens {
   std::vector<float> limits_;
 };
 
+// Of the passed clusters from `first` on, the `most` with the best margins; the lower number wins a tie.
+void keep_best(const kernels::ScoreBlock& block, const float* tau, std::size_t t, std::span<std::int32_t> passed,
+               std::size_t most) {
+  const auto margin = [&](std::int32_t c) {
+    return block.scores[static_cast<std::size_t>(c) * kernels::kBlockTokens + t] - tau[c];
+  };
+  const auto better = [&](std::int32_t a, std::int32_t b) {
+    const float margin_a = margin(a);
+    const float margin_b = margin(b);
+    return margin_a != margin_b ? margin_a > margin_b : a < b;
+  };
+  const auto last = passed.begin() + static_cast<std::ptrdiff_t>(most);
+  std::nth_element(passed.begin(), last, passed.end(), better);
+  std::sort(passed.begin(), last);
+}
+
+// Appends the clusters of token t of a block that was scored and chosen for, ascending.
+void append_clusters(const kernels::ScoreBlock& block, const kernels::CentroidRows& centroids,
+                     const RoutingPattern& pattern, std::size_t t, std::vector<std::int32_t>& joined) {
+  const std::size_t before = joined.size();
+  if (pattern.selection == RoutingSelection::nearest) {
+    joined.push_back(block.nearest[t]);
+    return;
+  }
+  for (std::size_t word = 0; word * kernels::kBlockTokens < block.passing.size(); ++word) {
+    for (std::uint32_t bits = block.passing[word * kernels::kBlockTokens + t]; bits != 0; bits &= bits - 1) {
+      joined.push_back(static_cast<std::int32_t>(word * 32) + std::countr_zero(bits));
+    }
+  }
+  const auto most = static_cast<std::size_t>(pattern.max_memberships);
+  if (joined.size() == before) {
+    joined.push_back(block.argmax[t]);
+  } else if (joined.size() - before > most) {
+    keep_best(block, centroids.tau, t, std::span(joined).subspan(before), most);
+    joined.resize(before + most);
+  }
+}
+
 // The work of one unit, block after block.
 class Selector {
  public:
@@ -147,41 +186,10 @@ class Selector {
     }
   }
 
-  // Appends the clusters of token t of the block, ascending.
   void join(std::size_t t) {
     const std::size_t before = joined_.size();
-    if (pattern_.selection == RoutingSelection::nearest) {
-      joined_.push_back(block_.nearest[t]);
-    } else {
-      for (std::size_t word = 0; word * kernels::kBlockTokens < block_.passing.size(); ++word) {
-        for (std::uint32_t bits = block_.passing[word * kernels::kBlockTokens + t]; bits != 0; bits &= bits - 1) {
-          joined_.push_back(static_cast<std::int32_t>(word * 32) + std::countr_zero(bits));
-        }
-      }
-      const auto most = static_cast<std::size_t>(pattern_.max_memberships);
-      if (joined_.size() == before) {
-        joined_.push_back(block_.argmax[t]);
-      } else if (joined_.size() - before > most) {
-        keep_best(joined_.begin() + static_cast<std::ptrdiff_t>(before), t, most);
-        joined_.resize(before + most);
-      }
-    }
+    append_clusters(block_, centroids_, pattern_, t, joined_);
     memberships_.push_back(static_cast<std::int32_t>(joined_.size() - before));
-  }
-
-  // Of the passed clusters from `first` on, the `most` with the best margins; the lower number wins a tie.
-  void keep_best(std::vector<std::int32_t>::iterator first, std::size_t t, std::size_t most) {
-    const auto margin = [&](std::int32_t c) {
-      return block_.scores[static_cast<std::size_t>(c) * kernels::kBlockTokens + t] - centroids_.tau[c];
-    };
-    const auto better = [&](std::int32_t a, std::int32_t b) {
-      const float margin_a = margin(a);
-      const float margin_b = margin(b);
-      return margin_a != margin_b ? margin_a > margin_b : a < b;
-    };
-    const auto last = first + static_cast<std::ptrdiff_t>(most);
-    std::nth_element(first, last, joined_.end(), better);
-    std::sort(first, last);
   }
 
   // By counting: the tokens came in order, so each cluster's list ascends.
@@ -278,6 +286,32 @@ void ClusterTotals::add(const ClusterTotals& other) {
 UnitSelection select_members(std::span<const float> vectors, std::span<const std::int32_t> valid,
                              const CentroidView& view, const RoutingPattern& pattern) {
   return Selector(vectors, valid, view, pattern).select();
+}
+
+TokenLists clusters_of_tokens(std::span<const float> vectors, const CentroidView& view, const RoutingPattern& pattern) {
+  const kernels::CentroidRows centroids{view.centroids, view.tau, view.clusters, view.dim};
+  const auto tokens = static_cast<std::int64_t>(vectors.size()) / view.dim;
+  std::vector<std::int32_t> positions(static_cast<std::size_t>(tokens));
+  std::iota(positions.begin(), positions.end(), 0);
+  kernels::ScoreBlock block(view.clusters, view.dim);
+  TokenLists result;
+  result.counts.reserve(positions.size());
+  for (std::int64_t first = 0; first < tokens; first += kernels::kBlockTokens) {
+    const std::int64_t count = std::min(kernels::kBlockTokens, tokens - first);
+    kernels::score_tokens(centroids,
+                          {.rows = vectors.data(),
+                           .positions = positions.data() + first,
+                           .count = count,
+                           .following = tokens - first - count},
+                          block);
+    kernels::choose_centroids(centroids, block);
+    for (std::size_t t = 0; t < static_cast<std::size_t>(count); ++t) {
+      const std::size_t before = result.lists.size();
+      append_clusters(block, centroids, pattern, t, result.lists);
+      result.counts.push_back(static_cast<std::int32_t>(result.lists.size() - before));
+    }
+  }
+  return result;
 }
 
 }  // namespace routing

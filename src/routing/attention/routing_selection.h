@@ -2,6 +2,7 @@
 // that are never all in memory.
 #pragma once
 
+#include "routing/attention/token_lists.h"
 #include "routing/config/routing_pattern.h"
 
 #include <cstdint>
@@ -47,5 +48,9 @@ struct UnitSelection {
 // in `balanced`, of tokens with equal scores the earlier one is taken.
 UnitSelection select_members(std::span<const float> vectors, std::span<const std::int32_t> valid,
                              const CentroidView& view, const RoutingPattern& pattern);
+
+// The clusters that each token joins by `nearest` or `threshold`, and nothing else: for tokens that come a few at a
+// time.
+TokenLists clusters_of_tokens(std::span<const float> vectors, const CentroidView& view, const RoutingPattern& pattern);
 
 }  // namespace routing

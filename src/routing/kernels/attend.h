@@ -24,6 +24,7 @@
 #include "routing/kernels/query_view.h"
 
 #include <cstdint>
+#include <memory>
 
 namespace routing::kernels {
 
@@ -45,6 +46,10 @@ struct AttendPlan {
   std::int64_t num_keys = 0;
   const std::int32_t* query_order = nullptr;
   const std::int32_t* key_order = nullptr;
+  // Forward only, for keys that are kept from call to call: row key_rows[x] of k and v is that of key_order[x], and
+  // query row r of unit u is at position r + query_origins[u]. Null means that rows are positions.
+  const std::int32_t* key_rows = nullptr;
+  const std::int32_t* query_origins = nullptr;  // [batch * heads]
   const std::int64_t* groups = nullptr;        // [groups, 4]
   const std::int64_t* unit_offsets = nullptr;  // [batch * heads + 1]
   const std::int64_t* member_offsets = nullptr;
@@ -52,6 +57,20 @@ struct AttendPlan {
   const std::int32_t* member_rank = nullptr;
   const std::int64_t* view_offsets = nullptr;  // [groups + 1]
   const QueryView* views = nullptr;
+};
+
+struct AttendRules;
+
+// The relative tables of some rules as the level in force reads them. A call makes its own; who attends with the same
+// tables again and again keeps one. It is worth nothing once tables, level or precision are others.
+class PackedTables {
+ public:
+  struct Contents;
+  explicit PackedTables(const AttendRules& rules);
+  const Contents& contents() const { return *contents_; }
+
+ private:
+  std::shared_ptr<const Contents> contents_;
 };
 
 struct AttendRules {
@@ -64,6 +83,7 @@ struct AttendRules {
   std::int64_t max_relative = 0;                     // tables have 2 * max_relative + 1 rows, contiguous
   const float* relative_key = nullptr;               // absent means zero
   const float* relative_value = nullptr;             // absent means zero
+  const PackedTables* packed_tables = nullptr;       // of these rules, or null
   double dropout = 0.0;                              // probability
   const std::uint64_t* dropout_unit_keys = nullptr;  // [batch * heads], needed if dropout > 0
   bool bf16 = false;                                 // factors of products may be rounded to bfloat16

@@ -49,7 +49,7 @@ inline void read_query(const Block& block, std::int64_t i, Strip& strip, Queries
   queries.from[i] = view.key_from;
   queries.to[i] = view.key_to;
   queries.self[i] = view.self_rank;
-  queries.center[i] = block.relative_by_rank ? view.place - 1 : block.query_positions[i];
+  queries.center[i] = block.relative_by_rank ? view.place - 1 : block.query_positions[i] + block.query_origin;
   strip.any_self = strip.any_self || view.self_rank >= 0;
   if (view.key_from > strip.all_see_from) strip.all_see_from = view.key_from;
   if (view.key_to < strip.all_see_to) strip.all_see_to = view.key_to;

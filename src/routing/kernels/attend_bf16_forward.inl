@@ -233,8 +233,8 @@ inline void attend_block(const Block& block, const Queries& queries, const Table
     if (memory.ring->begin[place_of(begin)] != begin) {
       memory.ring->begin[place_of(begin)] = begin;
       const std::int64_t count = round_up(tile.count, kStep);
-      pack_rows(block.k, block.k_stride, tile.position, tile.count, block.dim, memory.k_rows);
-      pack_rows(block.v, block.v_stride, tile.position, tile.count, block.value_dim, memory.v_rows);
+      pack_rows(block.k, block.k_stride, block.key_rows + begin, tile.count, block.dim, memory.k_rows);
+      pack_rows(block.v, block.v_stride, block.key_rows + begin, tile.count, block.value_dim, memory.v_rows);
       pack_columns(memory.k_rows, count, padded, memory.k_columns + place_of(begin) * kKeyTile * padded / 2, kKeyTile);
       pack_pairs(memory.v_rows, count, value_padded, v_pairs);
     }

@@ -14,7 +14,7 @@ namespace routing::kernels {
 
 // Keys per tile of the online softmax. Tiles of 64 and of 128 keys took the same time within noise, tiles of 32 some
 // 15 % more (local and full attention, 4 x 4 heads of 32, 2048 tokens, AVX-512 on an AMD EPYC of 2023, one thread).
-inline constexpr std::int64_t kKeyTile = 64;
+inline constexpr std::int64_t kKeyTile = kAttendTile;
 
 // One relative table: the table itself, [2 * max + 1, dim], and what the level's pack_table made of it.
 struct RelativeTable {
@@ -36,6 +36,8 @@ struct Block {
   std::int64_t num_queries = 0;                   // at most `lanes`
   const std::int32_t* query_positions = nullptr;  // of the block
   const std::int32_t* key_positions = nullptr;    // of the group
+  const std::int32_t* key_rows = nullptr;         // where the keys of the group stand in k and v
+  std::int32_t query_origin = 0;                  // what positions of queries count from
   std::int64_t num_keys = 0;                      // of the group
   const QueryView* views = nullptr;               // of the block
   // A run is some neighbouring blocks of one group that one thread computes in order, with the same scratch: what was

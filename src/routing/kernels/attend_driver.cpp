@@ -33,6 +33,9 @@ float* attend_scratch(const AttendLoops& loops, const AttendRules& rules) {
   return memory.at_least(loops.scratch_size(rules.dim, rules.value_dim, tables ? rules.max_relative : -1));
 }
 
+PackedTables::PackedTables(const AttendRules& rules)
+    : contents_(std::make_shared<const Contents>(rules, attend_loops_in_force(rules.bf16))) {}
+
 Block Blocks::block(const BlockNumber& number) const {
   const auto [unit, group, index] = number;
   const AttendPlan& plan = problem_.plan;
@@ -51,12 +54,14 @@ Block Blocks::block(const BlockNumber& number) const {
   block.num_queries = std::min(lanes_, range[1] - range[0] - index * lanes_);
   block.query_positions = plan.query_order + range[0] + index * lanes_;
   block.key_positions = plan.key_order + range[2];
+  block.key_rows = plan.key_rows == nullptr ? block.key_positions : plan.key_rows + range[2];
+  if (plan.query_origins != nullptr) block.query_origin = plan.query_origins[unit];
   block.num_keys = range[3] - range[2];
   block.views = plan.views + first_entry(group, index);
   block.relative_by_rank = rules.relative == RelativePosition::rank;
   block.max_relative = rules.max_relative;
-  block.key_table = key_table_.table();
-  block.value_table = value_table_.table();
+  block.key_table = tables_->key.table();
+  block.value_table = tables_->value.table();
   if (rules.dropout > 0.0) {
     block.dropout = true;
     block.dropout_key = rules.dropout_unit_keys[unit];

@@ -5,6 +5,7 @@
 #include "routing/kernels/attend_block.h"
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace routing::kernels {
@@ -30,7 +31,7 @@ class AlignedFloats {
 // Memory of the calling thread, kept from block to block.
 float* attend_scratch(const AttendLoops& loops, const AttendRules& rules);
 
-// A relative table the way the level reads it.
+// One relative table the way the level reads it.
 class PackedTable {
  public:
   PackedTable(const float* rows, std::int64_t dim, std::int64_t max, const AttendLoops& loops) {
@@ -46,6 +47,13 @@ class PackedTable {
   RelativeTable table_;
 };
 
+struct PackedTables::Contents {
+  Contents(const AttendRules& rules, const AttendLoops& loops)
+      : key(rules.relative_key, rules.dim, rules.max_relative, loops),
+        value(rules.relative_value, rules.value_dim, rules.max_relative, loops) {}
+  PackedTable key, value;
+};
+
 template <class Number>
 Number* unit_rows(const HeadRows<Number>& rows, const AttendPlan& plan, std::int64_t unit) {
   return rows.data + unit / plan.heads * rows.batch_stride + unit % plan.heads * rows.head_stride;
@@ -59,10 +67,12 @@ struct BlockNumber {
 class Blocks {
  public:
   Blocks(const AttendProblem& problem, const AttendLoops& loops)
-      : problem_(problem),
-        lanes_(loops.lanes),
-        key_table_(problem.rules.relative_key, problem.rules.dim, problem.rules.max_relative, loops),
-        value_table_(problem.rules.relative_value, problem.rules.value_dim, problem.rules.max_relative, loops) {}
+      : problem_(problem), lanes_(loops.lanes) {
+    const PackedTables* packed = problem.rules.packed_tables;
+    tables_ = packed != nullptr ? &packed->contents() : &own_tables_.emplace(problem.rules, loops);
+  }
+  Blocks(const Blocks&) = delete;
+  Blocks& operator=(const Blocks&) = delete;
 
   std::int64_t in_group(std::int64_t group) const {
     const std::int64_t* range = problem_.plan.groups + group * 4;
@@ -87,7 +97,8 @@ class Blocks {
  private:
   const AttendProblem& problem_;  // NOLINT(cppcoreguidelines-avoid-const-or-ref-data-members): lives for one call
   std::int64_t lanes_;
-  PackedTable key_table_, value_table_;
+  std::optional<PackedTables::Contents> own_tables_;
+  const PackedTables::Contents* tables_ = nullptr;
 };
 
 // Is no query of the plan in more than one group?

@@ -32,7 +32,7 @@ inline void read_lanes(const Block& block, Lanes& lanes) {
     lanes.to[i] = view.key_to;
     lanes.self[i] = view.self_rank;
     lanes.position[i] = static_cast<std::uint32_t>(block.query_positions[i]);
-    lanes.center[i] = block.relative_by_rank ? view.place - 1 : block.query_positions[i];
+    lanes.center[i] = block.relative_by_rank ? view.place - 1 : block.query_positions[i] + block.query_origin;
     if (i > 0 && lanes.center[i] != lanes.center[i - 1] + 1) lanes.consecutive = false;
     if (view.self_rank >= 0) lanes.any_self = true;
     if (view.key_from > lanes.all_see_from) lanes.all_see_from = view.key_from;
@@ -67,8 +67,9 @@ inline void read_tile(const Block& block, const Lanes& lanes, std::int64_t tile_
   for (std::int64_t j = 0; j < tile.count; ++j) {
     const std::int32_t position = block.key_positions[tile.first + j];
     tile.position[j] = position;
-    tile.keys[j] = block.k + position * block.k_stride;
-    tile.values[j] = block.v + position * block.v_stride;
+    const std::int64_t row = block.key_rows[tile.first + j];
+    tile.keys[j] = block.k + row * block.k_stride;
+    tile.values[j] = block.v + row * block.v_stride;
     prefetch_row(tile.keys[j], block.dim);
     prefetch_row(tile.values[j], block.value_dim);
     tile.offset_base[j] = block.relative_by_rank ? static_cast<std::int32_t>(tile.first + j) : position;

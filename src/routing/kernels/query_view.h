@@ -5,6 +5,10 @@
 
 namespace routing::kernels {
 
+// Keys per tile of the online softmax. Tiles begin at multiples of it, so shifting all ranks of a group by a multiple
+// changes no bit.
+inline constexpr std::int64_t kAttendTile = 64;
+
 // Ranks count from the start of the group's key list.
 struct QueryView {
   std::int32_t key_from = 0;  // sees ranks key_from … key_to - 1

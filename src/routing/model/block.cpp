@@ -1,5 +1,7 @@
 #include "routing/model/block.h"
 
+#include "routing/core/error.h"
+
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/custom_function.h>
 
@@ -132,6 +134,33 @@ BlockResult BlockImpl::forward(const at::Tensor& input, BlockState& state, const
   x = sub_layer(x, feedforward_norm_, "feedforward output", context,
                 [&](const at::Tensor& in) { return feedforward_->forward(in, context); });
   return {x, auxiliary};
+}
+
+at::Tensor BlockImpl::forward_cached(const at::Tensor& input, BlockCache& cache,
+                                     std::span<const std::int64_t> sequences, const ForwardContext& context) const {
+  require<InputError>(!is_training(), "a cache was given to a model in training mode; call eval() first");
+  at::Tensor x = sub_layer(input, attention_norm_, "attention output", context, [&](const at::Tensor& in) {
+    return attention_->forward_cached(in, cache.self, sequences, context.precision);
+  });
+  if (!cross_attention_.is_empty()) {
+    x = sub_layer(x, cross_norm_, "cross-attention output", context, [&](const at::Tensor& in) {
+      return cross_attention_->forward_cached(in, *cache.cross, sequences, context.precision);
+    });
+  }
+  return sub_layer(x, feedforward_norm_, "feedforward output", context,
+                   [&](const at::Tensor& in) { return feedforward_->forward(in, context); });
+}
+
+BlockCache BlockImpl::make_cache() const {
+  BlockCache cache{.self = attention_->make_cache()};
+  if (!cross_attention_.is_empty()) cache.cross = cross_attention_->make_cache();
+  return cache;
+}
+
+std::string BlockImpl::reason_against_cache() const {
+  std::string reason = attention_->reason_against_cache();
+  if (reason.empty() && !cross_attention_.is_empty()) reason = cross_attention_->reason_against_cache();
+  return reason;
 }
 
 BlockResult BlockImpl::forward_recomputed(const at::Tensor& input, BlockState& state, const ForwardContext& context) {

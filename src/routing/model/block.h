@@ -10,12 +10,15 @@
 
 #include "routing/attention/multi_head.h"
 #include "routing/model/layers.h"
+#include "routing/model/model_cache.h"
 
 #include <ATen/ATen.h>
 #include <torch/nn/module.h>
 #include <torch/nn/pimpl.h>
 
 #include <cstdint>
+#include <span>
+#include <string>
 
 namespace routing {
 
@@ -52,6 +55,12 @@ class BlockImpl : public torch::nn::Module {
   // The same values and gradients, but nothing of the layer is kept between forward and backward except its input, its
   // memory and plans: the backward pass computes the layer again. Where no gradient is wanted it is the plain forward.
   BlockResult forward_recomputed(const at::Tensor& input, BlockState& state, const ForwardContext& context);
+
+  // The same for sequences that are read piece by piece; see MultiHeadAttention. In evaluation only.
+  at::Tensor forward_cached(const at::Tensor& input, BlockCache& cache, std::span<const std::int64_t> sequences,
+                            const ForwardContext& context) const;
+  BlockCache make_cache() const;
+  std::string reason_against_cache() const;
 
   MultiHeadAttention attention() const { return attention_; }
   MultiHeadAttention cross_attention() const { return cross_attention_; }  // null unless the role is decoder

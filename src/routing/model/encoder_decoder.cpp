@@ -139,4 +139,57 @@ at::Tensor EncoderDecoderImpl::logits(const TokenBatch& batch, const ForwardCont
   return decode(encode(batch.source, batch.source_valid, context), batch.tokens, batch.valid, context);
 }
 
+std::string EncoderDecoderImpl::reason_against_cache() const {
+  for (const Block& block : decoder_) {
+    const std::string reason = block->reason_against_cache();
+    if (!reason.empty()) return reason;
+  }
+  return {};
+}
+
+ModelCache EncoderDecoderImpl::make_cache() const {
+  std::vector<BlockCache> layers;
+  for (const Block& block : decoder_) layers.push_back(block->make_cache());
+  return ModelCache(std::move(layers));
+}
+
+std::int64_t EncoderDecoderImpl::begin_sequence(ModelCache& cache, const at::Tensor& source,
+                                                const ForwardContext& context) {
+  const at::NoGradGuard no_gradient;
+  require<InputError>(source.dim() == 2 && source.size(0) == 1, config().name, ": the source is ", source.sizes(),
+                      ", but must be [1, tokens]");
+  const Memory memory = encode(source, {}, context);
+  const std::int64_t sequence = cache.add_sequence();
+  for (std::size_t layer = 0; layer < decoder_.size(); ++layer) {
+    decoder_[layer]->cross_attention()->set_memory(*cache.layers().at(layer).cross, sequence, {memory.values},
+                                                   context.precision);
+  }
+  return sequence;
+}
+
+at::Tensor EncoderDecoderImpl::logits_cached(const at::Tensor& previous, ModelCache& cache,
+                                             std::span<const std::int64_t> sequences,
+                                             const CachedContext& context) const {
+  const at::NoGradGuard no_gradient;
+  check_tokens(config().name, previous, {});
+  const ForwardContext forward{.precision = context.precision};
+  at::Tensor ids = previous.contiguous().clone();
+  std::vector<std::int64_t> places;
+  auto* id = ids.data_ptr<std::int64_t>();
+  for (const std::int64_t sequence : sequences) {
+    for (std::int64_t token = 0; token < ids.size(1); ++token, ++id) {
+      places.push_back(cache.length(sequence) + token);
+      if (places.back() == 0) *id = kStartToken;
+    }
+  }
+  at::Tensor x = target_->forward_at(ids, places, forward);
+  for (std::size_t layer = 0; layer < decoder_.size(); ++layer) {
+    x = decoder_[layer]->forward_cached(x, cache.layers().at(layer), sequences, forward);
+  }
+  if (context.last_only) x = x.narrow(1, x.size(1) - 1, 1);
+  if (!decoder_norm_.is_empty()) x = decoder_norm_->forward(x);
+  if (out_weight_.defined()) x = linear(x, out_weight_, out_bias_, {.precision = forward.precision});
+  return linear(x, vocabulary_weight_, vocabulary_bias_, {.precision = forward.precision});
+}
+
 }  // namespace routing

@@ -22,6 +22,8 @@
 #include <torch/nn/pimpl.h>
 
 #include <cstdint>
+#include <span>
+#include <string>
 #include <vector>
 
 namespace routing {
@@ -43,6 +45,14 @@ class EncoderDecoderImpl : public SequenceModel {
   // [batch, m, vocab_size]; row i is the prediction of target token i.
   at::Tensor decode(const Memory& memory, const at::Tensor& target, const at::Tensor& valid,
                     const ForwardContext& context);
+
+  // Targets that are read piece by piece (generation/decoder.h): see Transformer. A new sequence of the cache begins
+  // with its source, int64 [1, n].
+  ModelCache make_cache() const;
+  std::string reason_against_cache() const;
+  std::int64_t begin_sequence(ModelCache& cache, const at::Tensor& source, const ForwardContext& context);
+  at::Tensor logits_cached(const at::Tensor& previous, ModelCache& cache, std::span<const std::int64_t> sequences,
+                           const CachedContext& context) const;
 
   Loss loss(const TokenBatch& batch, const ForwardContext& context) override;
   // encode(), then decode().

@@ -12,6 +12,7 @@
 #include <ATen/ATen.h>
 
 #include <cstdint>
+#include <span>
 
 namespace routing {
 
@@ -28,7 +29,11 @@ struct ImagePositions {
   at::Tensor rows;     // [height x 3, width]: row r, channel c at 3 r + c
   at::Tensor columns;  // [width in pixels x 3, width]
 };
-// What is added to positions 0 … n-1: [n, width].
-at::Tensor image_positions(const ModelConfig& model, const ImagePositions& tables, std::int64_t n);
+// What is added to some positions: [positions, width].
+at::Tensor image_positions(const ModelConfig& model, const ImagePositions& tables,
+                           std::span<const std::int64_t> positions);
+
+// The row that one position reads, where `before` is the value of the position before it. The same errors.
+std::int64_t image_table_id(const ModelConfig& model, std::int64_t position, std::int64_t before);
 
 }  // namespace routing

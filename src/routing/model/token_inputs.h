@@ -24,6 +24,8 @@
 #include <torch/nn/pimpl.h>
 
 #include <cstdint>
+#include <span>
+#include <string>
 
 namespace routing {
 
@@ -47,7 +49,8 @@ void drop_inputs(at::Tensor& inputs, const InputDropout& dropout, const at::Tens
 // of the same shape.
 void check_tokens(const std::string& where, const at::Tensor& tokens, const at::Tensor& valid);
 
-// [length, width] in the type and on the device of the options.
+// Rows of some places, or of places 0 … length - 1: [places, width] in the type and on the device of the options.
+at::Tensor sinusoids(std::span<const std::int64_t> places, std::int64_t width, const at::TensorOptions& options);
 at::Tensor sinusoids(std::int64_t length, std::int64_t width, const at::TensorOptions& options);
 // Of whole sequences, from both ends: [batch, length, width], or [1, length, width] if there is no mask. Places of real
 // tokens are counted without padding; rows of padding are zero.
@@ -66,9 +69,16 @@ class TokenInputsImpl : public torch::nn::Module {
   // configuration in training.
   at::Tensor forward(const at::Tensor& ids, const at::Tensor& valid, const ForwardContext& context) const;
 
+  // The same in evaluation for tokens at some positions: ids [batch, n], places [batch * n]. Of a reader that is not
+  // whole.
+  at::Tensor forward_at(const at::Tensor& ids, std::span<const std::int64_t> places,
+                        const ForwardContext& context) const;
+
   const at::Tensor& table() const { return table_; }
 
  private:
+  void check_place(std::int64_t place) const;
+
   ModelConfig config_;
   LayerPlace place_;
   Reader reader_;

@@ -7,7 +7,9 @@
 #include "routing/ops/random_fill.h"
 #include "routing/ops/vocabulary_loss.h"
 
+#include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <string>
 #include <utility>
 
@@ -71,11 +73,13 @@ at::Tensor TransformerImpl::input_ids(const at::Tensor& tokens, const ForwardCon
   return ids;
 }
 
-at::Tensor TransformerImpl::embed(const at::Tensor& tokens, const ForwardContext& context) const {
+at::Tensor TransformerImpl::embed(const at::Tensor& ids, std::span<const std::int64_t> positions,
+                                  const ForwardContext& context) const {
   const ModelConfig& model = config().model;
-  at::Tensor x = routing::embedding(input_ids(tokens, context), table_);
+  at::Tensor x = routing::embedding(ids, table_);
   if (reads_images()) {
-    x = (x + image_positions(model, image_positions_, tokens.size(1))) * std::sqrt(static_cast<double>(x.size(2)));
+    const at::Tensor places = image_positions(model, image_positions_, positions);
+    x = (x + places.view({-1, ids.size(1), x.size(2)})) * std::sqrt(static_cast<double>(x.size(2)));
   }
   x = drop(x, {.probability = model.embedding_dropout, .place = &place_, .use = "embedding dropout"}, is_training(),
            context);
@@ -84,9 +88,20 @@ at::Tensor TransformerImpl::embed(const at::Tensor& tokens, const ForwardContext
               context);
 }
 
+at::Tensor TransformerImpl::last_layers(at::Tensor x, const ForwardContext& context) const {
+  if (!last_norm_.is_empty()) x = last_norm_->forward(x);
+  if (out_weight_.defined()) x = linear(x, out_weight_, out_bias_, {.precision = context.precision});
+  return x;
+}
+
 TransformerImpl::Hidden TransformerImpl::hidden(const at::Tensor& tokens, const ForwardContext& context) {
   check_tokens(config().name, tokens, {});
-  at::Tensor x = embed(tokens, context);
+  std::vector<std::int64_t> positions;
+  if (reads_images()) {
+    positions.resize(static_cast<std::size_t>(tokens.size(1)));
+    std::iota(positions.begin(), positions.end(), 0);
+  }
+  at::Tensor x = embed(input_ids(tokens, context), positions, context);
   at::Tensor auxiliary;
   for (std::size_t layer = 0; layer < blocks_.size(); ++layer) {
     const bool recompute = config().model.checkpoint_activations && is_training();
@@ -98,9 +113,7 @@ TransformerImpl::Hidden TransformerImpl::hidden(const at::Tensor& tokens, const 
     if (!result.auxiliary_loss.defined()) continue;
     auxiliary = auxiliary.defined() ? auxiliary + result.auxiliary_loss : result.auxiliary_loss;
   }
-  if (!last_norm_.is_empty()) x = last_norm_->forward(x);
-  if (out_weight_.defined()) x = linear(x, out_weight_, out_bias_, {.precision = context.precision});
-  return {x, auxiliary};
+  return {last_layers(x, context), auxiliary};
 }
 
 TransformerImpl::Loss TransformerImpl::loss(const at::Tensor& tokens, const ForwardContext& context) {
@@ -119,6 +132,58 @@ TransformerImpl::Loss TransformerImpl::loss(const TokenBatch& batch, const Forwa
 
 at::Tensor TransformerImpl::logits(const at::Tensor& tokens, const ForwardContext& context) {
   return linear(hidden(tokens, context).values, vocabulary_weight_, vocabulary_bias_, {.precision = context.precision});
+}
+
+std::string TransformerImpl::reason_against_cache() const {
+  for (const Block& block : blocks_) {
+    const std::string reason = block->reason_against_cache();
+    if (!reason.empty()) return reason;
+  }
+  return {};
+}
+
+ModelCache TransformerImpl::make_cache() const {
+  std::vector<BlockCache> layers;
+  for (const Block& block : blocks_) layers.push_back(block->make_cache());
+  return ModelCache(std::move(layers));
+}
+
+at::Tensor TransformerImpl::logits_cached(const at::Tensor& previous, ModelCache& cache,
+                                          std::span<const std::int64_t> sequences, const CachedContext& context) const {
+  const at::NoGradGuard no_gradient;
+  check_tokens(config().name, previous, {});
+  require<InputError>(previous.size(0) == static_cast<std::int64_t>(sequences.size()), config().name, ": tokens of ",
+                      previous.size(0), " sequences, but ", sequences.size(), " are named");
+  const ForwardContext forward{.precision = context.precision};
+  at::Tensor ids = previous.contiguous().clone();
+  std::vector<std::int64_t> positions;
+  auto* id = ids.data_ptr<std::int64_t>();
+  for (const std::int64_t sequence : sequences) {
+    for (std::int64_t token = 0; token < ids.size(1); ++token, ++id) {
+      const std::int64_t position = cache.length(sequence) + token;
+      positions.push_back(position);
+      if (reads_images()) {
+        *id = image_table_id(config().model, position, *id);
+      } else if (position == 0) {
+        *id = kStartToken;
+      }
+    }
+  }
+  at::Tensor x = embed(ids, positions, forward);
+  for (std::size_t layer = 0; layer < blocks_.size(); ++layer) {
+    x = blocks_[layer]->forward_cached(x, cache.layers().at(layer), sequences, forward);
+  }
+  if (context.last_only) x = x.narrow(1, x.size(1) - 1, 1);
+  return linear(last_layers(x, forward), vocabulary_weight_, vocabulary_bias_, {.precision = context.precision});
+}
+
+at::Tensor TransformerImpl::next_logits(std::span<const std::int64_t> tokens, const ForwardContext& context) {
+  const at::NoGradGuard no_gradient;
+  // The token to be predicted is not read, so it may be anything.
+  at::Tensor sequence = at::zeros({1, static_cast<std::int64_t>(tokens.size()) + 1}, at::kLong);
+  std::copy(tokens.begin(), tokens.end(), sequence.data_ptr<std::int64_t>());
+  const at::Tensor last = hidden(sequence, context).values.narrow(1, sequence.size(1) - 1, 1);
+  return linear(last, vocabulary_weight_, vocabulary_bias_, {.precision = context.precision}).flatten();
 }
 
 }  // namespace routing

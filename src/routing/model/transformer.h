@@ -19,6 +19,7 @@
 #include <torch/nn/pimpl.h>
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,19 @@ class TransformerImpl : public SequenceModel {
   // [batch, n, vocab_size]; row i is the prediction of token i.
   at::Tensor logits(const at::Tensor& tokens, const ForwardContext& context);
 
+  // Sequences that are read piece by piece (generation/decoder.h). An empty cache; why there can be none, or nothing.
+  ModelCache make_cache() const;
+  std::string reason_against_cache() const;
+  // What the next tokens of some sequences predict: previous int64 [sequences, tokens], where previous[b][j] stands
+  // before position length + j of its sequence; before position 0 there is nothing, whatever is given. Returns
+  // [sequences, tokens, vocab_size], or of the last token only: the rows that logits() of the whole sequences has
+  // there, bit for bit.
+  at::Tensor logits_cached(const at::Tensor& previous, ModelCache& cache, std::span<const std::int64_t> sequences,
+                           const CachedContext& context) const;
+  // The prediction of the token behind these, [vocab_size], from a pass over all of them. Patterns that choose from a
+  // whole sequence choose from these.
+  at::Tensor next_logits(std::span<const std::int64_t> tokens, const ForwardContext& context);
+
   // What each layer's last forward used: its plans, for pictures and analysis.
   const std::vector<BlockState>& states() const { return states_; }
   Block block(std::size_t layer) const { return blocks_.at(layer); }
@@ -46,7 +60,9 @@ class TransformerImpl : public SequenceModel {
   bool reads_images() const { return config().model.image_height > 0; }
   // The rows of the table that a sequence reads.
   at::Tensor input_ids(const at::Tensor& tokens, const ForwardContext& context) const;
-  at::Tensor embed(const at::Tensor& tokens, const ForwardContext& context) const;
+  // Vectors of ids [batch, n] at some positions: all sequences' or, one after the other, each one's own.
+  at::Tensor embed(const at::Tensor& ids, std::span<const std::int64_t> positions, const ForwardContext& context) const;
+  at::Tensor last_layers(at::Tensor x, const ForwardContext& context) const;
   // What the output layer reads, [batch, n, embedding width], and the auxiliary losses of the layers.
   struct Hidden {
     at::Tensor values, auxiliary;

@@ -1,0 +1,58 @@
+#include "routing/attention/attention_cache.h"
+
+namespace routing {
+namespace {
+
+bool keeps_everything(const HeadCacheShape& shape) {
+  return !shape.memory && shape.rules.block == 0 && !shape.rules.lookback;
+}
+
+}  // namespace
+
+void AttentionCache::add_sequence(std::int64_t sequence) {
+  for (Group& group : groups_) group.heads.add_sequence(sequence);
+}
+
+void AttentionCache::fork_sequence(std::int64_t from, std::int64_t to) {
+  for (Group& group : groups_) group.heads.fork_sequence(from, to);
+}
+
+void AttentionCache::drop_sequence(std::int64_t sequence) {
+  for (Group& group : groups_) group.heads.drop_sequence(sequence);
+}
+
+void AttentionCache::reserve(std::int64_t tokens) {
+  for (Group& group : groups_) {
+    if (keeps_everything(group.shape)) group.heads.reserve(tokens * group.shape.heads);
+  }
+}
+
+std::int64_t AttentionCache::bytes() const {
+  std::int64_t total = 0;
+  for (const Group& group : groups_) total += group.heads.bytes();
+  return total;
+}
+
+std::int64_t AttentionCache::bytes_per_token() const {
+  std::int64_t total = 0;
+  for (const Group& group : groups_) {
+    if (!keeps_everything(group.shape)) continue;
+    // A row of keys and one of values, its holders, and its number and position in a list.
+    const std::int64_t row = (group.shape.key_dim + group.shape.value_dim) * std::int64_t{sizeof(float)};
+    total += group.shape.heads * (row + 3 * std::int64_t{sizeof(std::int32_t)});
+  }
+  return total;
+}
+
+const kernels::PackedTables* AttentionCache::tables_for(Group& group, const kernels::AttendRules& rules) {
+  if (rules.relative_key == nullptr && rules.relative_value == nullptr) return nullptr;
+  const kernels::Isa level = kernels::active_isa();
+  if (!group.tables || group.level != level || group.bf16 != rules.bf16) {
+    group.tables.emplace(rules);
+    group.level = level;
+    group.bf16 = rules.bf16;
+  }
+  return &*group.tables;
+}
+
+}  // namespace routing

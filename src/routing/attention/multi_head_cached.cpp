@@ -1,0 +1,177 @@
+// The part of MultiHeadAttention that reads sequences piece by piece.
+#include "routing/attention/multi_head.h"
+#include "routing/attention/recency.h"
+#include "routing/core/error.h"
+#include "routing/kernels/attend.h"
+
+#include <optional>
+#include <utility>
+#include <variant>
+
+namespace routing {
+namespace {
+
+kernels::HeadRows<const float> rows_of(const at::Tensor& heads) {
+  return {heads.data_ptr<float>(), heads.stride(0), heads.stride(1), heads.stride(2)};
+}
+
+at::Tensor with_adjacent_numbers(const at::Tensor& heads) {
+  return heads.stride(3) == 1 ? heads : heads.contiguous();
+}
+
+const float* numbers_or_null(const at::Tensor& table) {
+  return table.defined() ? table.data_ptr<float>() : nullptr;
+}
+
+std::string why_not(const HeadGroupConfig& group, AttentionKind kind) {
+  if (std::holds_alternative<RandomPattern>(group.pattern)) return "random heads draw from the whole sequence";
+  if (const auto* routing = std::get_if<RoutingPattern>(&group.pattern)) {
+    if (routing->selection == RoutingSelection::balanced) {
+      return "routing.selection = balanced takes the best tokens of the whole sequence";
+    }
+  }
+  if (kind == AttentionKind::cross) return "local heads cut the source into as many blocks as the whole target has";
+  return "heads read on both sides";
+}
+
+// Keys with the column of recency, where the first token of sequence b stands at first_positions[b].
+at::Tensor with_recency(const at::Tensor& keys, std::span<const std::int64_t> first_positions, double scale) {
+  at::Tensor longer = at::empty({keys.size(0), keys.size(1), keys.size(2), keys.size(3) + 1}, keys.options());
+  longer.narrow(3, 0, keys.size(3)).copy_(keys);
+  float* last = longer.data_ptr<float>() + keys.size(3);
+  for (const std::int64_t first : first_positions) {
+    for (std::int64_t head = 0; head < keys.size(1); ++head) {
+      for (std::int64_t token = 0; token < keys.size(2); ++token, last += longer.size(3)) {
+        *last = static_cast<float>(recency_of_key(head, keys.size(1), first + token, scale));
+      }
+    }
+  }
+  return longer;
+}
+
+}  // namespace
+
+std::string MultiHeadAttentionImpl::reason_against_cache() const {
+  for (const Group& group : groups_) {
+    if (!group.pattern->list_rules()) return config_.name + ": " + why_not(group.config, config_.kind);
+  }
+  return {};
+}
+
+AttentionCache MultiHeadAttentionImpl::make_cache() const {
+  const std::string reason = reason_against_cache();
+  require<InputError>(reason.empty(), reason, ", so it cannot be read piece by piece; run whole prefixes instead");
+  require<InputError>(query_weight_.device().is_cpu() && query_weight_.scalar_type() == at::kFloat, config_.name,
+                      ": weights are ", query_weight_.scalar_type(), " on ", query_weight_.device().str(),
+                      ", but a cache needs Float on the CPU");
+  AttentionCache cache;
+  for (const Group& group : groups_) {
+    const HeadCacheShape shape{.heads = group.config.heads,
+                               .key_dim = head_dim_ + (group.config.recency ? 1 : 0),
+                               .value_dim = head_dim_,
+                               .rules = *group.pattern->list_rules(),
+                               .self = group.config.self,
+                               .memory = config_.kind == AttentionKind::cross};
+    const auto table = [&](const at::Tensor& rows, bool key) {
+      if (!rows.defined()) return rows;
+      return (key && group.config.recency ? with_zero(rows.detach()) : rows.detach()).contiguous();
+    };
+    cache.groups_.push_back({.heads = HeadCache(shape),
+                             .shape = shape,
+                             .relative_key = table(group.relative_key, true),
+                             .relative_value = table(group.relative_value, false)});
+  }
+  return cache;
+}
+
+void MultiHeadAttentionImpl::set_memory(AttentionCache& cache, std::int64_t sequence, const Memory& memory,
+                                        MatmulPrecision precision) const {
+  const at::NoGradGuard no_gradient;
+  require<InputError>(config_.kind == AttentionKind::cross, config_.name,
+                      ": a memory was given, but this layer attends to its own input");
+  require<InputError>(memory.values.dim() == 3 && memory.values.size(0) == 1 && memory.values.size(2) == config_.width,
+                      config_.name, ": memory is ", memory.values.sizes(), ", but must be [1, keys, ", config_.width,
+                      "]");
+  const at::Tensor k = key_weight_.defined() ? split_heads(memory.values, key_weight_, precision) : at::Tensor();
+  const at::Tensor v = split_heads(memory.values, value_weight_, precision);
+  const TokenLayout layout = self_layout(1, 1, memory.values.size(1), memory.valid);
+  for (std::size_t index = 0; index < groups_.size(); ++index) {
+    const Group& group = groups_[index];
+    const at::Tensor keys = with_adjacent_numbers(prepared_keys(group, k));
+    const at::Tensor values = v.narrow(1, group.first_head, group.config.heads);
+    cache.groups_.at(index).heads.set_memory(sequence, keys.size(2), rows_of(keys), rows_of(values),
+                                             group.pattern->memory_lists(keys, layout.valid_keys[0]));
+  }
+}
+
+void MultiHeadAttentionImpl::attend_cached(std::size_t index, const QueryKey& qk, const at::Tensor& v,
+                                           const CachedCall& call, AttentionCache& cache, at::Tensor& output) const {
+  const Group& group = groups_[index];
+  AttentionCache::Group& kept = cache.groups_.at(index);
+  std::vector<std::int64_t> first_positions;
+  for (const std::int64_t sequence : call.sequences) first_positions.push_back(kept.heads.length(sequence));
+  const std::vector<TokenLists> query_lists = group.pattern->token_lists(qk.q, first_positions);
+  std::vector<TokenLists> key_lists;
+  const bool separate = qk.k.defined() && !group.config.shared_query_key;
+  if (separate && group.pattern->lists_depend_on_content())
+    key_lists = group.pattern->token_lists(qk.k, first_positions);
+  HeadCache::NewTokens tokens{
+      .sequences = call.sequences, .tokens = qk.q.size(2), .query_lists = query_lists, .key_lists = key_lists};
+  const double scale = scale_of(group);
+  at::Tensor queries = with_adjacent_numbers(qk.q);
+  at::Tensor keys = qk.k.defined() ? with_adjacent_numbers(qk.k) : qk.k;
+  if (group.config.recency) {
+    queries = with_one(queries);
+    keys = with_recency(keys, first_positions, scale);
+  }
+  if (keys.defined()) {
+    tokens.keys = rows_of(keys);
+    tokens.values = rows_of(v);
+  }
+  kept.last_plan = kept.heads.append(tokens);
+  const at::Tensor& table = kept.relative_key.defined() ? kept.relative_key : kept.relative_value;
+  kernels::AttendProblem problem{.plan = kept.last_plan.plan(),
+                                 .rules = {.dim = kept.shape.key_dim,
+                                           .value_dim = kept.shape.value_dim,
+                                           .scale = scale,
+                                           .merge = group.config.merge,
+                                           .merge_eps = group.config.merge_eps,
+                                           .relative = group.config.relative,
+                                           .max_relative = table.defined() ? (table.size(0) - 1) / 2 : 0,
+                                           .relative_key = numbers_or_null(kept.relative_key),
+                                           .relative_value = numbers_or_null(kept.relative_value),
+                                           .bf16 = call.precision == MatmulPrecision::bf16 && !group.config.recency},
+                                 .q = rows_of(queries),
+                                 .k = kept.heads.key_rows(),
+                                 .v = kept.heads.value_rows()};
+  problem.rules.packed_tables = AttentionCache::tables_for(kept, problem.rules);
+  at::Tensor mine = output.narrow(2, group.first_head, group.config.heads);
+  std::vector<float> lse(static_cast<std::size_t>(qk.q.size(0) * qk.q.size(1) * qk.q.size(2)));
+  kernels::attend_forward(problem, {mine.data_ptr<float>(), mine.stride(0), mine.stride(2), mine.stride(1)},
+                          lse.data());
+  kept.heads.release(call.sequences);
+}
+
+at::Tensor MultiHeadAttentionImpl::forward_cached(const at::Tensor& input, AttentionCache& cache,
+                                                  std::span<const std::int64_t> sequences,
+                                                  MatmulPrecision precision) const {
+  const at::NoGradGuard no_gradient;
+  require<InputError>(input.dim() == 3 && input.size(0) == static_cast<std::int64_t>(sequences.size()) &&
+                          input.size(1) > 0 && input.size(2) == config_.width,
+                      config_.name, ": input is ", input.sizes(), ", but must be [", sequences.size(), ", tokens, ",
+                      config_.width, "] with at least one token");
+  const bool cross = config_.kind == AttentionKind::cross;
+  const at::Tensor q = split_heads(input, query_weight_, precision);
+  const at::Tensor k = key_weight_.defined() && !cross ? split_heads(input, key_weight_, precision) : at::Tensor();
+  const at::Tensor v = cross ? at::Tensor() : split_heads(input, value_weight_, precision);
+  at::Tensor merged = at::empty({input.size(0), input.size(1), total_heads(config_), head_dim_}, input.options());
+  for (std::size_t index = 0; index < groups_.size(); ++index) {
+    const Group& group = groups_[index];
+    const QueryKey qk = cross ? QueryKey{prepared_queries(group, q), {}} : prepare(group, q, k);
+    attend_cached(index, qk, cross ? v : v.narrow(1, group.first_head, group.config.heads), {sequences, precision},
+                  cache, merged);
+  }
+  return merge_heads(merged, precision);
+}
+
+}  // namespace routing

@@ -1,0 +1,59 @@
+#include "routing/model/model_cache.h"
+
+#include <algorithm>
+
+namespace routing {
+
+template <class Action>
+void ModelCache::for_each_attention(const Action& action) {
+  for (BlockCache& layer : layers_) {
+    action(layer.self);
+    if (layer.cross) action(*layer.cross);
+  }
+}
+
+std::int64_t ModelCache::free_number() {
+  const auto found = std::find(taken_.begin(), taken_.end(), false);
+  const std::int64_t number = found - taken_.begin();
+  if (found == taken_.end()) {
+    taken_.push_back(true);
+  } else {
+    *found = true;
+  }
+  return number;
+}
+
+std::int64_t ModelCache::add_sequence() {
+  const std::int64_t number = free_number();
+  for_each_attention([&](AttentionCache& cache) { cache.add_sequence(number); });
+  return number;
+}
+
+std::int64_t ModelCache::fork_sequence(std::int64_t sequence) {
+  const std::int64_t number = free_number();
+  for_each_attention([&](AttentionCache& cache) { cache.fork_sequence(sequence, number); });
+  return number;
+}
+
+void ModelCache::drop_sequence(std::int64_t sequence) {
+  for_each_attention([&](AttentionCache& cache) { cache.drop_sequence(sequence); });
+  taken_[static_cast<std::size_t>(sequence)] = false;
+}
+
+void ModelCache::reserve(std::int64_t tokens) {
+  for (BlockCache& layer : layers_) layer.self.reserve(tokens);
+}
+
+std::int64_t ModelCache::bytes() const {
+  std::int64_t total = 0;
+  for (const BlockCache& layer : layers_) total += layer.self.bytes() + (layer.cross ? layer.cross->bytes() : 0);
+  return total;
+}
+
+std::int64_t ModelCache::bytes_per_token() const {
+  std::int64_t total = 0;
+  for (const BlockCache& layer : layers_) total += layer.self.bytes_per_token();
+  return total;
+}
+
+}  // namespace routing

@@ -1,0 +1,56 @@
+// What a model keeps of the sequences that it reads piece by piece, layer by layer.
+#pragma once
+
+#include "routing/attention/attention_cache.h"
+#include "routing/ops/precision.h"
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace routing {
+
+// What one layer keeps.
+struct BlockCache {
+  AttentionCache self = {};
+  std::optional<AttentionCache> cross = std::nullopt;  // of a decoder that reads a source
+};
+
+// What is wanted of a pass over new tokens.
+struct CachedContext {
+  MatmulPrecision precision = MatmulPrecision::fp32;
+  bool last_only = false;
+};
+
+// Made by a model's make_cache() and used with that model only, as long as its weights stay as they are.
+class ModelCache {
+ public:
+  explicit ModelCache(std::vector<BlockCache> layers) : layers_(std::move(layers)) {}
+
+  // A new sequence that has read nothing; its number.
+  std::int64_t add_sequence();
+  // Another sequence that has read what this one has. Both share it in memory.
+  std::int64_t fork_sequence(std::int64_t sequence);
+  void drop_sequence(std::int64_t sequence);
+
+  // Positions read so far.
+  std::int64_t length(std::int64_t sequence) const { return layers_.front().self.length(sequence); }
+  // Makes room for so many more tokens of a sequence.
+  void reserve(std::int64_t tokens);
+  std::int64_t bytes() const;
+  // Bytes that each token of a sequence takes as long as the sequence lives, beside windows of bounded size.
+  std::int64_t bytes_per_token() const;
+
+  std::vector<BlockCache>& layers() { return layers_; }
+
+ private:
+  template <class Action>
+  void for_each_attention(const Action& action);
+  std::int64_t free_number();
+
+  std::vector<BlockCache> layers_;
+  std::vector<bool> taken_;
+};
+
+}  // namespace routing
