@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 namespace routing {
 namespace {
@@ -36,6 +37,53 @@ TEST(Utf8, WhatIsNoCharacterIsFoundAtItsPlaceWhateverStandsBefore) {
     for (std::size_t before = 0; before < 20; ++before) {
       EXPECT_EQ(first_invalid_utf8(std::string(before, 'a') + fault), before) << before;
       EXPECT_EQ(first_invalid_utf8(std::string(before, 'a') + "\xc3\xa9" + fault + "more letters"), before + 2);
+    }
+  }
+}
+
+TEST(Utf8, TailIsWhatTheNextBytesCanMakeACharacter) {
+  EXPECT_EQ(incomplete_utf8_tail(""), 0U);
+  EXPECT_EQ(incomplete_utf8_tail("abc"), 0U);
+  EXPECT_EQ(incomplete_utf8_tail("\xc3\xa9"), 0U);
+  EXPECT_EQ(incomplete_utf8_tail("\xc3\xa9\xc3"), 1U);
+  EXPECT_EQ(incomplete_utf8_tail("a\xe2\x82"), 2U);
+  EXPECT_EQ(incomplete_utf8_tail("\x80\x80\xf0\x9f\x98"), 3U);
+  EXPECT_EQ(incomplete_utf8_tail("\xf0\x9f\x98\x80"), 0U);
+  EXPECT_EQ(incomplete_utf8_tail("\x80\x80\x80"), 0U);
+  EXPECT_EQ(incomplete_utf8_tail("\xc3("), 0U);
+}
+
+// Every end of up to three bytes against all that can follow it.
+TEST(Utf8, TailIsIncompleteExactlyIfSomeBytesCompleteIt) {
+  // The bytes at which the rules change, as both ends of every range.
+  const unsigned char edges[] = {0x00, 0x7f, 0x80, 0x8f, 0x90, 0x9f, 0xa0, 0xbf, 0xc0, 0xc1, 0xc2, 0xdf, 0xe0,
+                                 0xe1, 0xec, 0xed, 0xee, 0xef, 0xf0, 0xf1, 0xf3, 0xf4, 0xf5, 0xf7, 0xf8, 0xff};
+  const auto can_be_completed = [](const std::string& start) {
+    std::vector<std::string> texts{start};
+    for (int more = 0; more < 3; ++more) {
+      std::vector<std::string> longer;
+      for (const std::string& text : texts) {
+        for (const char edge : {'\x80', '\x8f', '\x90', '\x9f', '\xa0', '\xbf'}) {
+          longer.push_back(text + edge);
+          if (!first_invalid_utf8(longer.back())) return true;
+        }
+      }
+      texts = longer;
+    }
+    return false;
+  };
+  for (const unsigned char first : edges) {
+    for (const unsigned char second : edges) {
+      for (const unsigned char third : edges) {
+        const std::string text{static_cast<char>(first), static_cast<char>(second), static_cast<char>(third)};
+        std::size_t expected = 0;
+        for (std::size_t length = 1; length <= 3; ++length) {
+          const std::string tail = text.substr(3 - length);
+          if (first_invalid_utf8(tail) == 0U && can_be_completed(tail)) expected = length;
+        }
+        ASSERT_EQ(incomplete_utf8_tail(text), expected)
+            << unsigned{first} << " " << unsigned{second} << " " << unsigned{third};
+      }
     }
   }
 }

@@ -1,7 +1,9 @@
 #include "routing/core/utf8.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <string>
 
 namespace routing {
 
@@ -38,6 +40,22 @@ std::optional<std::size_t> first_invalid_utf8(std::string_view text) {
     at += length;
   }
   return std::nullopt;
+}
+
+std::size_t incomplete_utf8_tail(std::string_view text) {
+  for (std::size_t length = 1; length <= std::min<std::size_t>(3, text.size()); ++length) {
+    const std::string_view tail = text.substr(text.size() - length);
+    const auto lead = static_cast<unsigned char>(tail.front());
+    if ((lead & 0xC0U) == 0x80U) continue;  // the lead is further in front
+    const std::size_t whole = lead < 0xC0 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
+    if (whole <= length) return 0;
+    // If any bytes complete it, the lowest or the highest ones do: the rules exclude one end of the range only.
+    for (const char next : {'\x80', '\xBF'}) {
+      if (!first_invalid_utf8(std::string(tail).append(whole - length, next))) return length;
+    }
+    return 0;
+  }
+  return 0;
 }
 
 }  // namespace routing

@@ -23,7 +23,8 @@ class Tokenizer {
   // Appends the ids of a piece of text. Pieces of a document are cut behind line ends, which changes nothing.
   virtual void encode(std::string_view text, std::vector<std::int32_t>& ids) const = 0;
   // The text of the ids. For what encode() made of a text it is that text, byte for byte, within the limits that each
-  // kind states.
+  // kind states. Each id has a text of its own, and the text of several is theirs, one behind the other; so text can be
+  // written while ids come in.
   virtual std::string decode(std::span<const std::int32_t> ids) const = 0;
   // What makes it this tokeniser and no other, as 16 hexadecimal digits: equal hashes mean equal ids for every text.
   virtual std::string hash() const = 0;
