@@ -174,6 +174,8 @@ TEST(TextStream, StopTextEndsTheOutputBeforeItAcrossTokens) {
   EXPECT_TRUE(inside.stopped());
   // Inside characters: the stop is Greek, its first byte is shared with another letter.
   EXPECT_EQ(joined_text(pieces_of_bytes("\xCE\xB2\xCE\xB1", {"\xCE\xB1"})), "\xCE\xB2");
+  // Half a character that a stop follows is not lost.
+  EXPECT_EQ(pieces_of_bytes("\xE2\x82ST", {"ST"}), (Texts{"", "", "", "\xE2\x82", ""}));
 }
 
 TEST(TextStream, BeginningOfAStopTextThatIsNotCompletedIsGivenOut) {

@@ -22,7 +22,7 @@ TextStream::TextStream(const Tokenizer& tokenizer, std::vector<std::string> stop
 // Where the first stop text begins, or may begin once more bytes come; the end of the text if nowhere.
 std::size_t TextStream::first_undecided(bool at_end) {
   const std::string_view held = held_;
-  for (std::size_t begin = decided_; begin < held.size(); ++begin) {
+  for (std::size_t begin = 0; begin < held.size(); ++begin) {
     const std::string_view rest = held.substr(begin);
     const auto stands_here = [&](const std::string& stop) { return rest.starts_with(stop); };
     if (std::any_of(stops_.begin(), stops_.end(), stands_here)) {
@@ -36,11 +36,9 @@ std::size_t TextStream::first_undecided(bool at_end) {
 }
 
 std::string TextStream::take_certain(bool at_end) {
-  decided_ = first_undecided(at_end);
-  std::string text = held_.substr(0, decided_);
+  std::string text = held_.substr(0, first_undecided(at_end));
   if (!at_end && !stopped_) text.resize(text.size() - incomplete_utf8_tail(text));
   held_.erase(0, stopped_ ? held_.size() : text.size());
-  decided_ = stopped_ ? 0 : decided_ - text.size();
   return text;
 }
 

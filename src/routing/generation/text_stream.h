@@ -39,8 +39,7 @@ class TextStream {
 
   const Tokenizer* tokenizer_;
   std::vector<std::string> stops_;
-  std::string held_;         // what was not given out yet
-  std::size_t decided_ = 0;  // so many bytes of it begin no stop text
+  std::string held_;  // what was not given out yet
   bool stopped_ = false;
   bool finished_ = false;
 };
