@@ -1,0 +1,245 @@
+#include "routing/generation/decoder.h"
+
+#include "routing/core/error.h"
+#include "routing/core/memory.h"
+#include "routing/model/encoder_decoder.h"
+#include "routing/model/transformer.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+namespace routing {
+namespace {
+
+constexpr std::int64_t kImageChannels = 3;
+
+std::vector<float> numbers_of(const at::Tensor& logits) {
+  const at::Tensor row = logits.contiguous();
+  return {row.data_ptr<float>(), row.data_ptr<float>() + row.numel()};
+}
+
+at::Tensor as_tensor(std::span<const std::int32_t> tokens, at::IntArrayRef sizes) {
+  at::Tensor tensor = at::empty(sizes, at::kLong);
+  std::copy(tokens.begin(), tokens.end(), tensor.data_ptr<std::int64_t>());
+  return tensor;
+}
+
+// What both kinds of decoders share: the model, and what it cannot take.
+class ModelDecoder : public Decoder {
+ public:
+  ModelDecoder(std::shared_ptr<SequenceModel> model, DecoderOptions options)
+      : model_(std::move(model)),
+        transformer_(std::dynamic_pointer_cast<TransformerImpl>(model_)),
+        pairs_(std::dynamic_pointer_cast<EncoderDecoderImpl>(model_)),
+        options_(std::move(options)) {
+    require<ConfigError>(options_.prefill_block >= 1, "decoder: prefill_block is ", options_.prefill_block,
+                         ", but must be at least 1");
+    model_->eval();
+  }
+
+  bool reads_source() const override { return pairs_ != nullptr; }
+  std::int64_t vocabulary_size() const override { return model_->config().model.vocab_size; }
+  std::int64_t longest_sequence() const override {
+    const ExperimentConfig& config = model_->config();
+    if (config.model.image_height > 0) return kImageChannels * config.model.image_height * config.model.image_width;
+    if (pairs_ && config.model.positions == PositionKind::learned) return config.train.sequence_length;
+    return 0;
+  }
+
+ protected:
+  void check_tokens(std::span<const std::int32_t> tokens, std::int64_t first_position) const {
+    for (std::size_t i = 0; i < tokens.size(); ++i) {
+      require<InputError>(tokens[i] >= 0 && tokens[i] < vocabulary_size(), "token ", tokens[i], " at position ",
+                          first_position + static_cast<std::int64_t>(i), ", but the vocabulary has ids 0 to ",
+                          vocabulary_size() - 1);
+    }
+  }
+  // Is there room for a sequence of so many tokens, beside one that is to be predicted?
+  void check_length(std::int64_t tokens) const {
+    require<InputError>(longest_sequence() == 0 || tokens < longest_sequence(), "a prompt of ", tokens,
+                        " tokens, but sequences of this model end after ", longest_sequence(),
+                        "; give fewer, so that there is something left to predict");
+  }
+  ForwardContext forward_context() const { return {.precision = options_.precision}; }
+  SequenceModel& model() const { return *model_; }
+  const std::shared_ptr<TransformerImpl>& transformer() const { return transformer_; }
+  const std::shared_ptr<EncoderDecoderImpl>& pairs() const { return pairs_; }
+  const DecoderOptions& options() const { return options_; }
+
+ private:
+  std::shared_ptr<SequenceModel> model_;
+  std::shared_ptr<TransformerImpl> transformer_;  // one of these two is null
+  std::shared_ptr<EncoderDecoderImpl> pairs_;
+  DecoderOptions options_;
+};
+
+class CachedDecoder : public ModelDecoder {
+ public:
+  CachedDecoder(std::shared_ptr<SequenceModel> model, DecoderOptions options)
+      : ModelDecoder(std::move(model), std::move(options)),
+        cache_(transformer() ? transformer()->make_cache() : pairs()->make_cache()) {}
+
+  Begun begin(std::span<const std::int32_t> prompt, std::int64_t expected_tokens) override {
+    check_tokens(prompt, 0);
+    if (!transformer()) return begin_pair(prompt);
+    check_length(static_cast<std::int64_t>(prompt.size()));
+    require_memory(static_cast<std::int64_t>(prompt.size()), expected_tokens);
+    const std::int64_t sequence = cache_.add_sequence();
+    try {
+      cache_.reserve(static_cast<std::int64_t>(prompt.size()) + expected_tokens);
+      return {sequence, read_prompt(sequence, prompt)};
+    } catch (...) {
+      cache_.drop_sequence(sequence);
+      throw;
+    }
+  }
+
+  at::Tensor step(std::span<const std::int64_t> sequences, std::span<const std::int32_t> tokens) override {
+    const auto count = static_cast<std::int64_t>(sequences.size());
+    require<InputError>(tokens.size() == sequences.size(), "decoder: ", tokens.size(), " tokens for ", sequences.size(),
+                        " sequences; give one each");
+    for (std::size_t i = 0; i < tokens.size(); ++i) check_tokens(tokens.subspan(i, 1), cache_.length(sequences[i]) - 1);
+    return logits(as_tensor(tokens, {count, 1}), sequences).view({count, vocabulary_size()});
+  }
+
+  std::int64_t fork(std::int64_t sequence) override { return cache_.fork_sequence(sequence); }
+  void drop(std::int64_t sequence) override { cache_.drop_sequence(sequence); }
+  std::string label() const override { return "cached"; }
+  std::string reason() const override { return {}; }
+  std::int64_t cache_bytes() const override { return cache_.bytes(); }
+
+ private:
+  at::Tensor logits(const at::Tensor& previous, std::span<const std::int64_t> sequences) {
+    const CachedContext context{.precision = options().precision, .last_only = true};
+    return transformer() ? transformer()->logits_cached(previous, cache_, sequences, context)
+                         : pairs()->logits_cached(previous, cache_, sequences, context);
+  }
+
+  Begun begin_pair(std::span<const std::int32_t> source) {
+    require<InputError>(!source.empty(), "the source is empty, but an encoder needs at least one token");
+    const auto length = static_cast<std::int64_t>(source.size());
+    const std::int64_t sequence = pairs()->begin_sequence(cache_, as_tensor(source, {1, length}), forward_context());
+    return {sequence, numbers_of(logits(at::zeros({1, 1}, at::kLong), std::vector<std::int64_t>{sequence}))};
+  }
+
+  // Position 0 reads the start and predicts the first token, so a prompt of n tokens is n + 1 positions.
+  std::vector<float> read_prompt(std::int64_t sequence, std::span<const std::int32_t> prompt) {
+    const std::vector<std::int64_t> sequences{sequence};
+    std::vector<std::int32_t> previous(prompt.size() + 1, 0);
+    std::copy(prompt.begin(), prompt.end(), previous.begin() + 1);
+    const auto total = static_cast<std::int64_t>(previous.size());
+    at::Tensor last;
+    for (std::int64_t first = 0; first < total; first += options().prefill_block) {
+      const std::int64_t count = std::min(options().prefill_block, total - first);
+      const auto block = std::span(previous).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count));
+      last = logits(as_tensor(block, {1, count}), sequences);
+      if (options().progress) options().progress(first + count, total);
+    }
+    return numbers_of(last);
+  }
+
+  void require_memory(std::int64_t prompt, std::int64_t expected) const {
+    const std::int64_t needed = (prompt + expected) * cache_.bytes_per_token();
+    const std::int64_t limit =
+        options().memory_limit > 0 ? options().memory_limit - cache_.bytes() : available_memory();
+    require<InputError>(limit < 0 || needed <= limit, "a prompt of ", prompt, " tokens and ", expected,
+                        " new ones need ", (needed >> 20) + 1, " MiB for keys and values, but ",
+                        std::max<std::int64_t>(0, limit) >> 20,
+                        " MiB are available; give a shorter prompt, ask for fewer tokens, or use a model whose heads "
+                        "have windows (local, routing)");
+  }
+
+  ModelCache cache_;
+};
+
+class RerunDecoder : public ModelDecoder {
+ public:
+  RerunDecoder(std::shared_ptr<SequenceModel> model, DecoderOptions options, std::string reason)
+      : ModelDecoder(std::move(model), std::move(options)), reason_(std::move(reason)) {}
+
+  Begun begin(std::span<const std::int32_t> prompt, std::int64_t /*expected_tokens*/) override {
+    check_tokens(prompt, 0);
+    Sequence sequence;
+    if (transformer()) {
+      check_length(static_cast<std::int64_t>(prompt.size()));
+      sequence.tokens.assign(prompt.begin(), prompt.end());
+    } else {
+      require<InputError>(!prompt.empty(), "the source is empty, but an encoder needs at least one token");
+      const auto length = static_cast<std::int64_t>(prompt.size());
+      const at::NoGradGuard no_gradient;
+      sequence.memory = pairs()->encode(as_tensor(prompt, {1, length}), {}, forward_context());
+    }
+    const std::vector<float> logits = numbers_of(next_logits(sequence));
+    sequences_.emplace(next_, std::move(sequence));
+    return {next_++, logits};
+  }
+
+  at::Tensor step(std::span<const std::int64_t> sequences, std::span<const std::int32_t> tokens) override {
+    require<InputError>(tokens.size() == sequences.size(), "decoder: ", tokens.size(), " tokens for ", sequences.size(),
+                        " sequences; give one each");
+    std::vector<at::Tensor> logits;
+    for (std::size_t i = 0; i < sequences.size(); ++i) {
+      Sequence& sequence = at(sequences[i]);
+      check_tokens(tokens.subspan(i, 1), static_cast<std::int64_t>(sequence.tokens.size()));
+      sequence.tokens.push_back(tokens[i]);
+      logits.push_back(next_logits(sequence));
+    }
+    return at::stack(logits);
+  }
+
+  std::int64_t fork(std::int64_t sequence) override {
+    sequences_.emplace(next_, at(sequence));
+    return next_++;
+  }
+  void drop(std::int64_t sequence) override {
+    at(sequence);
+    sequences_.erase(sequence);
+  }
+  std::string label() const override { return "re-runs the prefix"; }
+  std::string reason() const override { return reason_; }
+  std::int64_t cache_bytes() const override { return 0; }
+
+ private:
+  struct Sequence {
+    std::vector<std::int64_t> tokens = {};
+    EncoderDecoderImpl::Memory memory = {};
+  };
+
+  Sequence& at(std::int64_t sequence) {
+    const auto found = sequences_.find(sequence);
+    require<InputError>(found != sequences_.end(), "decoder: there is no sequence ", sequence, "; begin it first");
+    return found->second;
+  }
+
+  at::Tensor next_logits(const Sequence& sequence) {
+    if (transformer()) return transformer()->next_logits(sequence.tokens, forward_context());
+    const at::NoGradGuard no_gradient;
+    at::Tensor target = at::zeros({1, static_cast<std::int64_t>(sequence.tokens.size()) + 1}, at::kLong);
+    std::copy(sequence.tokens.begin(), sequence.tokens.end(), target.data_ptr<std::int64_t>());
+    return pairs()->decode(sequence.memory, target, {}, forward_context())[0][target.size(1) - 1];
+  }
+
+  std::string reason_;
+  std::map<std::int64_t, Sequence> sequences_;
+  std::int64_t next_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Decoder> make_decoder(std::shared_ptr<SequenceModel> model, const DecoderOptions& options) {
+  const auto* transformer = dynamic_cast<const TransformerImpl*>(model.get());
+  const auto* pairs = dynamic_cast<const EncoderDecoderImpl*>(model.get());
+  require<InputError>(transformer != nullptr || pairs != nullptr, "decoder: there is no model to decode with");
+  if (!options.allow_cache) return std::make_unique<RerunDecoder>(std::move(model), options, "a cache was not wanted");
+  const std::string reason =
+      transformer != nullptr ? transformer->reason_against_cache() : pairs->reason_against_cache();
+  if (reason.empty()) return std::make_unique<CachedDecoder>(std::move(model), options);
+  return std::make_unique<RerunDecoder>(
+      std::move(model), options,
+      reason +
+          ", so each new token runs the whole prefix again; a model with routing.selection = threshold or nearest, "
+          "local, strided, lsh or full heads decodes with a cache");
+}
+
+}  // namespace routing

@@ -1,0 +1,72 @@
+// A model's predictions, token by token.
+//
+// Where every head's choice of keys depends on the tokens so far alone, keys and values are kept and a step reads one
+// token: the same logits as a pass over the whole sequence, bit for bit, at a cost that grows with the sequence only in
+// heads without a window. Other models (random heads, routing.selection = balanced) run the whole prefix again for each
+// token, so that no later position takes part; label() says so.
+#pragma once
+
+#include "routing/model/sequence_model.h"
+#include "routing/ops/precision.h"
+
+#include <ATen/ATen.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace routing {
+
+struct DecoderOptions {
+  MatmulPrecision precision = MatmulPrecision::fp32;
+  // Tokens of a prompt that are read at once. More is faster and takes more memory; no bit depends on it.
+  std::int64_t prefill_block = 512;
+  bool allow_cache = true;  // false: run prefixes again even where a cache is exact; for comparisons
+  // Bytes that caches may take; 0 means what the system has available when a sequence begins.
+  std::int64_t memory_limit = 0;
+  std::function<void(std::int64_t tokens_read, std::int64_t tokens)> progress = {};  // of long prompts
+};
+
+// Several sequences at once. What one gets does not depend on the others.
+class Decoder {
+ public:
+  virtual ~Decoder() = default;
+  Decoder() = default;
+  Decoder(const Decoder&) = delete;
+  Decoder& operator=(const Decoder&) = delete;
+
+  struct Begun {
+    std::int64_t sequence = 0;  // its number, until drop()
+    std::vector<float> logits;  // [vocabulary] of the token behind the prompt
+  };
+  // A new sequence that begins with these tokens, which may be none; of an encoder-decoder they are the source, of at
+  // least one token, and the target begins empty. `expected_tokens` are those that will follow: memory is looked for
+  // beforehand. Throws an InputError for ids outside of the vocabulary, sequences longer than longest_sequence(), and
+  // for more tokens than memory holds.
+  virtual Begun begin(std::span<const std::int32_t> prompt, std::int64_t expected_tokens = 0) = 0;
+  // Reads one more token of each sequence, no sequence twice; the logits of the next ones, [sequences, vocabulary].
+  virtual at::Tensor step(std::span<const std::int64_t> sequences, std::span<const std::int32_t> tokens) = 0;
+  // Another sequence with the same tokens so far.
+  virtual std::int64_t fork(std::int64_t sequence) = 0;
+  virtual void drop(std::int64_t sequence) = 0;
+
+  // Of an encoder-decoder: the prompt is a source, which is no part of the sequence.
+  virtual bool reads_source() const = 0;
+  virtual std::int64_t vocabulary_size() const = 0;
+  // Tokens that a sequence can have (images, learned positions); 0 means any number.
+  virtual std::int64_t longest_sequence() const = 0;
+  // "cached" or "re-runs the prefix".
+  virtual std::string label() const = 0;
+  // Why it is not cached, and what to do for a fast model; empty if it is.
+  virtual std::string reason() const = 0;
+  // Bytes that caches hold now.
+  virtual std::int64_t cache_bytes() const = 0;
+};
+
+// The model is put into evaluation mode and must not be trained while the decoder lives.
+std::unique_ptr<Decoder> make_decoder(std::shared_ptr<SequenceModel> model, const DecoderOptions& options = {});
+
+}  // namespace routing
