@@ -4,6 +4,9 @@
 #include "routing/kernels/isa.h"
 #include "routing/ops/visibility.h"
 #include "support/pattern_cases.h"
+#if defined(__x86_64__)
+#include "support/amx_emulator.h"
+#endif
 
 #include <gtest/gtest.h>
 
@@ -164,6 +167,25 @@ TEST(CachedLayer, AllKindsOfHeadsInOneLayerEqualTheWholePassAtEveryLevel) {
   }
   kernels::set_active_isa(best);
 }
+
+#if defined(__x86_64__)
+// Under the emulator where only the tiles are missing.
+TEST(CachedLayer, TilesOfBfloat16EqualTheWholePass) {
+  const bool tiles = kernels::supported_isas().back() == kernels::Isa::amx;
+  const bool emulated = kernels::supported_isas().back() == kernels::Isa::avx512_bf16 && testing::can_run_amx();
+  if (!tiles && !emulated) GTEST_SKIP() << "neither tiles nor AVX-512 with bfloat16 here";
+  const testing::AmxEmulator emulator;
+  const kernels::Isa best = kernels::active_isa();
+  kernels::assume_isa_runs(kernels::Isa::amx);
+  kernels::set_active_isa(kernels::Isa::amx);
+  MultiHeadAttention attention = attention_with(all_kinds());
+  const at::Tensor input = random_tensor({1, 100, kWidth}, 6, at::kFloat);
+  const at::Tensor expected = whole(attention, input, MatmulPrecision::bf16);
+  EXPECT_TRUE(at::equal(in_pieces(attention, input, {90, 1}, MatmulPrecision::bf16), expected));
+  EXPECT_TRUE(at::equal(in_pieces(attention, input, {33, 40, 1}, MatmulPrecision::bf16), expected));
+  kernels::set_active_isa(best);
+}
+#endif
 
 TEST(CachedLayer, SequencesOfDifferentLengthsDoNotFeelEachOther) {
   MultiHeadAttention attention = attention_with(all_kinds());

@@ -270,5 +270,36 @@ TEST(RoutingAcrossSequences, LaterQueriesChangeNothingForEarlierOnes) {
   EXPECT_TRUE(after.narrow(2, 0, 4).equal(before.narrow(2, 0, 4)));
 }
 
+TEST(RoutingSelection, TokensAloneJoinTheClustersOfTheWholeSequence) {
+  const at::Tensor tokens = random_tensor({200, 24}, 31, at::kFloat);
+  const at::Tensor centroids = random_tensor({70, 24}, 32, at::kFloat);
+  const at::Tensor tau = random_tensor({70}, 33, at::kFloat) * 2.0 + 6.0;
+  const CentroidView view{
+      .centroids = centroids.data_ptr<float>(), .tau = tau.data_ptr<float>(), .clusters = 70, .dim = 24};
+  std::vector<std::int32_t> valid(200);
+  for (std::int32_t i = 0; i < 200; ++i) valid[static_cast<std::size_t>(i)] = i;
+  for (const RoutingSelection selection : {RoutingSelection::nearest, RoutingSelection::threshold}) {
+    const RoutingPattern pattern{.selection = selection, .clusters = 70, .max_memberships = 3};
+    const std::span<const float> all(tokens.data_ptr<float>(), 200 * 24);
+    const UnitSelection whole = select_members(all, valid, view, pattern);
+    for (const std::size_t piece : {1, 7, 64, 200}) {
+      Lists members(70);
+      for (std::size_t first = 0; first < 200; first += piece) {
+        const std::size_t count = std::min<std::size_t>(piece, 200 - first);
+        const TokenLists lists = clusters_of_tokens(all.subspan(first * 24, count * 24), view, pattern);
+        ASSERT_EQ(lists.counts.size(), count);
+        const std::int32_t* next = lists.lists.data();
+        for (std::size_t token = 0; token < count; ++token) {
+          EXPECT_TRUE(std::is_sorted(next, next + lists.counts[token]));
+          for (std::int32_t n = 0; n < lists.counts[token]; ++n) {
+            members[static_cast<std::size_t>(*next++)].push_back(static_cast<std::int32_t>(first + token));
+          }
+        }
+      }
+      EXPECT_EQ(members, whole.members) << to_string(selection) << " in pieces of " << piece;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace routing

@@ -1,3 +1,4 @@
+#include "routing/core/error.h"
 #include "routing/core/parallel.h"
 #include "routing/kernels/attend.h"
 #include "routing/kernels/attend_driver.h"
@@ -153,6 +154,9 @@ class Gradients {
 }  // namespace
 
 void attend_backward(const AttendProblem& problem, const AttendBackward& call) {
+  require<InputError>(problem.plan.key_rows == nullptr && problem.plan.query_origins == nullptr,
+                      "attend_backward: keys stand elsewhere than at their positions, but only attend_forward can read "
+                      "them there");
   const AttendLoops loops = attend_loops_in_force(problem.rules.bf16);
   const Blocks blocks(problem, loops);
   Gradients gradients(problem, call);

@@ -1,0 +1,16 @@
+#include "routing/core/memory.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+
+namespace routing {
+namespace {
+
+TEST(AvailableMemory, IsMoreThanNothingAndLessThanAnyMachineHas) {
+  EXPECT_GT(available_memory(), std::int64_t{1} << 20);
+  EXPECT_LT(available_memory(), std::int64_t{1} << 50);
+}
+
+}  // namespace
+}  // namespace routing
