@@ -4,18 +4,39 @@
 #include "routing/core/parallel.h"
 #include "routing/kernels/bfloat16.h"
 #include "routing/kernels/dense_primitives.h"
+#include "routing/kernels/dense_sum_order.h"
 
 #include <algorithm>
 #include <cstring>
+#include <mutex>
 #include <vector>
 
 namespace routing::kernels {
+
+namespace {
+
+// How to compute single rows of a product: with which loop, and in which order its panels add up. All panels but the
+// last one are alike.
+struct RowPlan {
+  RowLoop loop = nullptr;
+  bool bias = false;
+  bool relu = false;
+  SumOrder inner = {};
+  SumOrder last = {};
+
+  bool is_for(const RowPlan& other) const { return loop == other.loop && bias == other.bias && relu == other.relu; }
+};
+
+}  // namespace
 
 struct PackedMatrix::Contents {
   std::int64_t depth = 0;
   std::int64_t columns = 0;
   DenseType type = DenseType::fp32;
   std::vector<dnnl::memory> panels;
+  std::vector<RowWeights> row_weights;  // the same memory, as loops for single rows read it
+  mutable std::mutex mutex;
+  mutable std::vector<RowPlan> row_plans;  // what was asked for so far
 };
 
 namespace {
@@ -26,6 +47,8 @@ constexpr std::int64_t kBlockRows = 64;
 constexpr std::int64_t kPanelColumns = 256;
 // Blocks that one task takes together if there are enough: the panel is loaded once for all of them.
 constexpr std::int64_t kGroupBlocks = 8;
+constexpr std::int64_t kMostSingleRows = 32;
+constexpr std::int64_t kBytesForThreads = 65536;
 
 std::int64_t panel_width(std::int64_t columns, std::int64_t panel) {
   return std::min(kPanelColumns, columns - panel * kPanelColumns);
@@ -59,6 +82,7 @@ void pack_panels(const float* source, Strides strides, PackedMatrix::Contents& m
                       matrix.columns, " has nothing to multiply with; both sizes must be at least 1");
   const std::int64_t panels = parts_of(matrix.columns, kPanelColumns);
   matrix.panels.resize(static_cast<std::size_t>(panels));
+  matrix.row_weights.resize(static_cast<std::size_t>(panels));
   const auto first_of = [&](std::int64_t panel) { return source + panel * kPanelColumns * strides.column; };
   parallel_for(0, panels, 1, [&](std::int64_t panel, std::int64_t) {
     const OneThread one_thread;
@@ -69,6 +93,7 @@ void pack_panels(const float* source, Strides strides, PackedMatrix::Contents& m
     dnnl::stream stream(cpu_engine());
     dnnl::reorder(from, packed).execute(stream, const_cast<dnnl::memory&>(from), packed);
     matrix.panels[static_cast<std::size_t>(panel)] = packed;
+    matrix.row_weights[static_cast<std::size_t>(panel)] = row_weights(packed);
   });
 }
 
@@ -91,6 +116,7 @@ std::shared_ptr<const PackedMatrix::Contents> pack(const float* weight, WeightSh
 // What one thread needs to run tasks, kept from one call to the next.
 struct TaskMemory {
   Scratch left, outputs, workspace;
+  Scratch single_rows;  // of the thread that calls, read by all
 };
 TaskMemory& task_memory() {
   thread_local TaskMemory memory;
@@ -112,6 +138,8 @@ struct Product {
 
   void run(const Task& task) const;
   void run_tail(MatmulRun& matmul, const char* left, const Task& tail) const;
+  void run_blocks(std::int64_t num_rows) const;
+  void run_rows(std::int64_t first_row, std::int64_t num_rows, const RowPlan& plan) const;
 };
 
 // A block with fewer than 64 rows: the same matmul, into scratch of the same layout.
@@ -166,6 +194,87 @@ void Product::run(const Task& task) const {
   }
 }
 
+// All rows from the first one on.
+void Product::run_blocks(std::int64_t num_rows) const {
+  const std::int64_t blocks = parts_of(num_rows, kBlockRows);
+  const auto panels = static_cast<std::int64_t>(matrix.panels.size());
+  // How the work is cut into tasks changes no bit: every block of every panel is computed alike.
+  const std::int64_t enough_tasks = 4 * static_cast<std::int64_t>(num_threads());
+  const std::int64_t group_blocks = std::clamp<std::int64_t>(blocks / enough_tasks, 1, kGroupBlocks);
+  const std::int64_t groups = parts_of(blocks, group_blocks);
+  const std::int64_t panel_parts = groups >= enough_tasks ? 1 : panels;
+  parallel_for(0, groups * panel_parts, 1, [&](std::int64_t task, std::int64_t) {
+    const std::int64_t first_row = task / panel_parts * group_blocks * kBlockRows;
+    const std::int64_t part = task % panel_parts;
+    run({.first_row = first_row,
+         .num_rows = std::min(group_blocks * kBlockRows, num_rows - first_row),
+         .first_panel = panel_parts == 1 ? 0 : part,
+         .end_panel = panel_parts == 1 ? panels : part + 1});
+  });
+}
+
+// A step is kRowStep columns. Panels that no loop repeats run as a block, with their first step.
+void Product::run_rows(std::int64_t first_row, std::int64_t num_rows, const RowPlan& plan) const {
+  static_assert(kPanelColumns % kRowStep == 0);
+  constexpr std::int64_t kPanelSteps = kPanelColumns / kRowStep;
+  const RowProduct product{.rows = convert_rows({.rows = rows + first_row * matrix.depth,
+                                           .num_rows = num_rows,
+                                           .width = matrix.depth,
+                                           .filled_rows = num_rows},
+                                          matrix.type, task_memory().single_rows),
+                     .num_rows = num_rows,
+                     .depth = matrix.depth,
+                     .relu = options.relu,
+                     .output_stride = matrix.columns};
+  const std::int64_t last_panel = static_cast<std::int64_t>(matrix.panels.size()) - 1;
+  const auto run_steps = [&](std::int64_t panel, std::int64_t first_step, std::int64_t end_step) {
+    const SumOrder& order = panel == last_panel ? plan.last : plan.inner;
+    if (!order.known()) {
+      if (first_step == 0) {
+        run({.first_row = first_row, .num_rows = num_rows, .first_panel = panel, .end_panel = panel + 1});
+      }
+      return;
+    }
+    RowProduct part = product;
+    part.weights = matrix.row_weights[static_cast<std::size_t>(panel)];
+    part.order = order;
+    part.bias = options.bias == nullptr ? nullptr : options.bias + panel * kPanelColumns;
+    part.outputs = outputs + first_row * matrix.columns + panel * kPanelColumns;
+    plan.loop(part, first_step * kRowStep, std::min(end_step * kRowStep, part.weights.columns));
+  };
+  const std::int64_t steps = parts_of(matrix.columns, kRowStep);
+  const auto run_range = [&](std::int64_t first, std::int64_t end) {
+    for (std::int64_t step = first; step < end;) {
+      const std::int64_t panel = step / kPanelSteps;
+      const std::int64_t panel_end = std::min(end, (panel + 1) * kPanelSteps);
+      run_steps(panel, step - panel * kPanelSteps, panel_end - panel * kPanelSteps);
+      step = panel_end;
+    }
+  };
+  const std::int64_t threads = num_threads();
+  if (threads == 1 || matrix.depth * matrix.columns * element_bytes(matrix.type) < kBytesForThreads) {
+    run_range(0, steps);
+    return;
+  }
+  // A whole panel at a time if there are enough: it is one stretch of memory.
+  const std::int64_t grain = std::clamp<std::int64_t>(parts_of(steps, threads), 1, kPanelSteps);
+  parallel_for(0, steps, grain, run_range);
+}
+
+RowPlan row_plan(const PackedMatrix::Contents& matrix, const DenseOptions& options) {
+  RowPlan plan{.loop = row_loop(matrix.type), .bias = options.bias != nullptr, .relu = options.relu};
+  if (plan.loop == nullptr || options.accumulate || options.relu_outputs != nullptr) return plan;
+  const std::lock_guard lock(matrix.mutex);
+  for (const RowPlan& known : matrix.row_plans) {
+    if (known.is_for(plan)) return known;
+  }
+  const auto last = static_cast<std::int64_t>(matrix.panels.size()) - 1;
+  plan.last = sum_order_for(block_key(matrix, last, options), plan.loop);
+  plan.inner = last == 0 ? plan.last : sum_order_for(block_key(matrix, 0, options), plan.loop);
+  matrix.row_plans.push_back(plan);
+  return plan;
+}
+
 }  // namespace
 
 PackedMatrix PackedMatrix::for_forward(const float* weight, WeightShape shape, DenseType type) {
@@ -198,22 +307,18 @@ void dense_product(const float* rows, std::int64_t num_rows, const PackedMatrix&
                       "dense_product: accumulate together with bias or relu; add the bias in another call");
   if (num_rows == 0) return;
   const PackedMatrix::Contents& contents = matrix.contents();
-  const std::int64_t blocks = parts_of(num_rows, kBlockRows);
-  const auto panels = static_cast<std::int64_t>(contents.panels.size());
-  // How the work is cut into tasks changes no bit: every block of every panel is computed alike.
-  const std::int64_t enough_tasks = 4 * static_cast<std::int64_t>(num_threads());
-  const std::int64_t group_blocks = std::clamp<std::int64_t>(blocks / enough_tasks, 1, kGroupBlocks);
-  const std::int64_t groups = parts_of(blocks, group_blocks);
-  const std::int64_t panel_parts = groups >= enough_tasks ? 1 : panels;
   const Product product{.rows = rows, .matrix = contents, .options = options, .outputs = outputs};
-  parallel_for(0, groups * panel_parts, 1, [&](std::int64_t task, std::int64_t) {
-    const std::int64_t first_row = task / panel_parts * group_blocks * kBlockRows;
-    const std::int64_t part = task % panel_parts;
-    product.run({.first_row = first_row,
-                 .num_rows = std::min(group_blocks * kBlockRows, num_rows - first_row),
-                 .first_panel = panel_parts == 1 ? 0 : part,
-                 .end_panel = panel_parts == 1 ? panels : part + 1});
-  });
+  const std::int64_t single_rows = num_rows % kBlockRows;
+  if (single_rows == 0 || single_rows > kMostSingleRows) return product.run_blocks(num_rows);
+  const RowPlan plan = row_plan(contents, options);
+  if (!plan.inner.known() && !plan.last.known()) return product.run_blocks(num_rows);
+  product.run_blocks(num_rows - single_rows);
+  product.run_rows(num_rows - single_rows, single_rows, plan);
+}
+
+bool rows_match_blocks(const PackedMatrix& matrix, const DenseOptions& options) {
+  const RowPlan plan = row_plan(matrix.contents(), options);
+  return plan.inner.known() && plan.last.known();
 }
 
 }  // namespace routing::kernels

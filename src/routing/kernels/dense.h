@@ -4,7 +4,9 @@
 //   weight_gradient    dW = dY^T . X,  db = column sums of dY
 //
 // Products are cut into blocks of 64 rows and panels of columns; each block runs a oneDNN matmul made for one thread, a
-// last block filled up with zero rows runs the same one. A weight gradient sums over the rows in a fixed order.
+// last block filled up with zero rows runs the same one. Few rows, as in decoding, are computed one by one at the speed
+// of reading the weights, where that has been seen to give the very same bits. A weight gradient sums over the rows in
+// a fixed order.
 //
 // Layout     row-major, contiguous, float32; W is [out, in]
 // Overlap    outputs must not overlap an input
@@ -57,6 +59,12 @@ struct DenseOptions {
 // rows [num_rows, depth] -> outputs [num_rows, columns]. A row of outputs depends on its row alone, wherever it stands.
 void dense_product(const float* rows, std::int64_t num_rows, const PackedMatrix& matrix, const DenseOptions& options,
                    float* outputs);
+
+// Whether few rows of this product are computed one by one. If not, each call costs as much as 64 rows in the panels
+// concerned: loops for the processor are missing, or oneDNN adds up in an order that they do not know. Options with
+// accumulate or relu_outputs never are. The first call for a shape takes milliseconds to find out, in this function or
+// in dense_product.
+bool rows_match_blocks(const PackedMatrix& matrix, const DenseOptions& options);
 
 struct GradientOptions {
   DenseType type = DenseType::fp32;

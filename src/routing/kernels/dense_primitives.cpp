@@ -15,18 +15,6 @@ namespace {
 
 using dnnl::memory;
 
-struct KeyHash {
-  std::size_t operator()(const MatmulKey& key) const {
-    std::size_t hash = 0;
-    for (const std::int64_t part : {key.rows, key.depth, key.columns, static_cast<std::int64_t>(key.type),
-                                    key.left_stride, key.right_stride, key.output_stride}) {
-      hash = hash * 1000003U + std::hash<std::int64_t>()(part);
-    }
-    const int flags = key.left_transposed + 2 * key.bias + 4 * key.relu + 8 * key.accumulate;
-    return hash * 1000003U + static_cast<std::size_t>(flags);
-  }
-};
-
 // Shapes are few (one or two a weight), but callers may come with ever new numbers of rows.
 constexpr std::size_t kMostMatmuls = 4096;
 
@@ -66,6 +54,16 @@ std::shared_ptr<const Matmul> make_matmul(const MatmulKey& key) {
 
 }  // namespace
 
+std::size_t MatmulKeyHash::operator()(const MatmulKey& key) const {
+  std::size_t hash = 0;
+  for (const std::int64_t part : {key.rows, key.depth, key.columns, static_cast<std::int64_t>(key.type),
+                                  key.left_stride, key.right_stride, key.output_stride}) {
+    hash = hash * 1000003U + std::hash<std::int64_t>()(part);
+  }
+  const int flags = key.left_transposed + 2 * key.bias + 4 * key.relu + 8 * key.accumulate;
+  return hash * 1000003U + static_cast<std::size_t>(flags);
+}
+
 OneThread::OneThread() : threads_before_(omp_get_max_threads()) {
   omp_set_num_threads(1);
 }
@@ -102,7 +100,7 @@ std::int64_t element_bytes(DenseType type) {
 
 std::shared_ptr<const Matmul> matmul_for(const MatmulKey& key) {
   static std::mutex mutex;
-  static std::unordered_map<MatmulKey, std::shared_ptr<const Matmul>, KeyHash> matmuls;
+  static std::unordered_map<MatmulKey, std::shared_ptr<const Matmul>, MatmulKeyHash> matmuls;
   {
     const std::lock_guard lock(mutex);
     if (const auto found = matmuls.find(key); found != matmuls.end()) return found->second;

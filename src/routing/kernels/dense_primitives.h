@@ -60,6 +60,10 @@ struct MatmulKey {
   bool operator==(const MatmulKey&) const = default;
 };
 
+struct MatmulKeyHash {
+  std::size_t operator()(const MatmulKey& key) const;
+};
+
 struct Matmul {
   dnnl::matmul::primitive_desc description;
   dnnl::matmul primitive;
