@@ -53,7 +53,7 @@ constexpr std::int64_t kGroupBlocks = 8;
 constexpr std::int64_t kMostSingleRows = 40;
 // A call of parallel_for costs the caller half a microsecond, as long as reading 50 KB of weights from the second-level
 // cache; sharing pays when a few times that is saved.
-constexpr std::int64_t kBytesForThreads = 256 * 1024;
+constexpr std::int64_t kBytesForThreads = std::int64_t{256} * 1024;
 
 std::int64_t panel_width(std::int64_t columns, std::int64_t panel) {
   return std::min(kPanelColumns, columns - panel * kPanelColumns);

@@ -13,6 +13,7 @@ using Vector = __m512;
 using WeightVector = __m512i;  // sixteen pairs of neighbours in depth
 using Mask = __mmask16;
 constexpr std::int64_t kLanes = 16;
+constexpr std::int64_t kPairLanes = 2 * kLanes;  // halves in a vector
 constexpr int kWide = 16;
 constexpr int kGroupRows = 6;
 constexpr int kGroupVectors = 4;
@@ -74,7 +75,7 @@ struct Pairs {
     [[gnu::always_inline]] void read(std::int64_t k, WeightVector (&weights)[kVectors]) const {
       const Half* row = first + k * stride;
 #pragma GCC unroll 16
-      for (int v = 0; v < kVectors; ++v) weights[v] = _mm512_loadu_si512(row + v * 2 * kLanes);
+      for (int v = 0; v < kVectors; ++v) weights[v] = _mm512_loadu_si512(row + v * kPairLanes);
     }
     void read_half(std::int64_t k, WeightVector (&weights)[kVectors]) const {
       read(k, weights);
@@ -97,12 +98,12 @@ struct PlainRows {
     Right(const RowProduct& product, std::int64_t column, std::int64_t columns)
         : first(first_weight(product.weights, column)), stride(product.weights.depth_stride) {
       for (int load = 0; load < kLoads; ++load) {
-        const std::int64_t count = columns - load * 2 * kLanes;
+        const std::int64_t count = columns - load * kPairLanes;
         masks[load] = static_cast<__mmask32>(mask_of(count)) | static_cast<__mmask32>(mask_of(count - kLanes)) << 16U;
       }
     }
     [[gnu::always_inline]] __m512i load(const Half* row, int index) const {
-      const Half* from = row + index * 2 * kLanes;
+      const Half* from = row + index * kPairLanes;
       return kSome ? _mm512_maskz_loadu_epi16(masks[index], from) : _mm512_loadu_si512(from);
     }
     [[gnu::always_inline]] static void zip(__m512i upper, __m512i lower, WeightVector* weights) {

@@ -4,6 +4,7 @@
 #include "routing/kernels/isa.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <functional>
@@ -31,7 +32,6 @@ class Probe {
         bias_(bias),
         matmul_(matmul_for(key)),
         panel_(matmul_->description.weights_desc(), cpu_engine()),
-        outputs_(static_cast<std::size_t>(key.rows * key.output_stride)),
         row_outputs_(static_cast<std::size_t>(key.rows * key.columns)) {
     const OneThread one_thread;
     const dnnl::memory::desc plain({key.depth, key.columns}, dnnl::memory::data_type::f32,
@@ -42,12 +42,14 @@ class Probe {
   }
 
   // [rows of the key, depth] -> outputs with the stride of the key.
-  const Floats& by_block(const Floats& rows) {
+  const float* by_block(const Floats& rows) {
     const OneThread one_thread;
     MatmulRun run(matmul_, workspace_);
     if (key_.bias) run.set_bias(bias_.data());
-    run(converted(rows), panel_, outputs_.data());
-    return outputs_;
+    // Not a vector: rows may lie far apart, and what nobody touches between them costs nothing.
+    auto* outputs = outputs_.get<float>(key_.rows * key_.output_stride);
+    run(converted(rows), panel_, outputs);
+    return outputs;
   }
 
   // -> [rows of the key, columns]
@@ -75,8 +77,8 @@ class Probe {
   const Floats& bias_;
   std::shared_ptr<const Matmul> matmul_;
   dnnl::memory panel_;
-  Floats outputs_, row_outputs_;
-  Scratch left_, workspace_;
+  Floats row_outputs_;
+  Scratch left_, outputs_, workspace_;
 };
 
 // Which of first … end-1 is the first whose row of numbers sums up to `least` or more? If one is, all behind it are.
@@ -95,9 +97,9 @@ std::int64_t first_answered(Probe& probe, const MatmulKey& key, Search search) {
     // The last one of each stretch, so that an answer tells which stretch holds the first.
     const auto asked = [&](std::int64_t row) { return std::min(search.first + (row + 1) * step, search.end) - 1; };
     for (std::int64_t row = 0; row < key.rows; ++row) search.write_row(asked(row), rows.data() + row * key.depth);
-    const Floats& answers = probe.by_block(rows);
+    const float* answers = probe.by_block(rows);
     std::int64_t row = 0;
-    while (row < key.rows && answers[static_cast<std::size_t>(row * key.output_stride)] < search.least) ++row;
+    while (row < key.rows && answers[row * key.output_stride] < search.least) ++row;
     if (row == key.rows) return search.end;
     const std::int64_t found = asked(row);
     if (step == 1) return found;
@@ -160,8 +162,8 @@ Floats random_rows(const MatmulKey& key, const SumOrder& order, RandomStream& st
   Floats rows = random_floats(key.rows * key.depth, stream);
   for (std::int64_t row = 0; row < key.rows; row += 2) {
     const auto anywhere = static_cast<std::int64_t>(stream.below(static_cast<std::uint32_t>(key.depth)));
-    const std::int64_t middles[] = {key.depth, std::min(order.block, key.depth), order.last, anywhere};
-    const std::int64_t middle = middles[row / 2 % 4];
+    const std::array middles{key.depth, std::min(order.block, key.depth), order.last, anywhere};
+    const std::int64_t middle = middles[static_cast<std::size_t>(row / 2) % middles.size()];
     float* numbers = rows.data() + row * key.depth;
     std::fill(numbers, numbers + std::max<std::int64_t>(0, middle - 3), 0.0F);
     std::fill(numbers + std::min(key.depth, middle + 3), numbers + key.depth, 0.0F);
@@ -196,10 +198,10 @@ bool repeats_the_block(const MatmulKey& key, const SumOrder& order, RowLoop loop
     const Floats bias = random_floats(key.columns, stream);
     const Floats rows = random_rows(key, order, stream);
     Probe probe(key, weights, bias);
-    const Floats& expected = probe.by_block(rows);
+    const float* expected = probe.by_block(rows);
     const Floats& found = probe.by_rows(rows, order, loop);
     for (std::int64_t row = 0; row < key.rows; ++row) {
-      const float* line = expected.data() + row * key.output_stride;
+      const float* line = expected + row * key.output_stride;
       if (!std::equal(line, line + key.columns, found.data() + row * key.columns, same_bits)) return false;
     }
   }
