@@ -18,6 +18,7 @@ constexpr int kWide = 16;
 constexpr int kGroupRows = 6;
 constexpr int kGroupVectors = 4;
 constexpr std::int64_t kStep = 2;
+constexpr std::int64_t kBytesAhead = 4096;
 
 inline Vector zero() {
   return _mm512_setzero_ps();
@@ -104,6 +105,9 @@ struct PlainRows {
     }
     [[gnu::always_inline]] __m512i load(const Half* row, int index) const {
       const Half* from = row + index * kPairLanes;
+      // Zipping fills the processor's window, so that a single row does not see far enough ahead: without this, weights
+      // from memory took 1.5 times as long as reading them, with it 1.2. In float32 it changed nothing.
+      if (kVectors == kWide) _mm_prefetch(reinterpret_cast<const char*>(from) + kBytesAhead, _MM_HINT_T0);
       return kSome ? _mm512_maskz_loadu_epi16(masks[index], from) : _mm512_loadu_si512(from);
     }
     [[gnu::always_inline]] static void zip(__m512i upper, __m512i lower, WeightVector* weights) {
