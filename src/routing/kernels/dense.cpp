@@ -2,7 +2,7 @@
 
 #include "routing/core/error.h"
 #include "routing/core/parallel.h"
-#include "routing/kernels/bfloat16.h"
+#include "routing/kernels/dense_contents.h"
 #include "routing/kernels/dense_primitives.h"
 #include "routing/kernels/dense_sum_order.h"
 
@@ -12,111 +12,16 @@
 #include <vector>
 
 namespace routing::kernels {
-
 namespace {
 
-// How to compute single rows of a product: with which loop, and in which order its panels add up. All panels but the
-// last one are alike.
-struct RowPlan {
-  RowLoop loop = nullptr;
-  bool bias = false;
-  bool relu = false;
-  SumOrder inner = {};
-  SumOrder last = {};
-
-  bool is_for(const RowPlan& other) const { return loop == other.loop && bias == other.bias && relu == other.relu; }
-};
-
-}  // namespace
-
-struct PackedMatrix::Contents {
-  std::int64_t depth = 0;
-  std::int64_t columns = 0;
-  DenseType type = DenseType::fp32;
-  std::vector<dnnl::memory> panels;
-  std::vector<RowWeights> row_weights;  // the same memory, as loops for single rows read it
-  mutable std::mutex mutex;
-  mutable std::vector<RowPlan> row_plans;  // what was asked for so far
-};
-
-namespace {
-
-// On an EPYC with AVX-512, blocks of 64 rows reach the rate of larger ones, and a panel of 256 columns stays in the
-// second-level cache up to a depth of 1024 in float32.
-constexpr std::int64_t kBlockRows = 64;
-constexpr std::int64_t kPanelColumns = 256;
 // Blocks that one task takes together if there are enough: the panel is loaded once for all of them.
 constexpr std::int64_t kGroupBlocks = 8;
-// The loops for single rows are faster than a block up to about 60 rows with AVX-512 and 45 with AVX2 (depth 2048). On
-// an EPYC, with one thread: 1 row in 0.01 to 0.04 of the time of the block, 8 in 0.15, 36 in 0.5 to 0.6, with AVX2
-// 0.85.
+// The loops for single rows beat a block up to about 60 rows with AVX-512 and 45 with AVX2 (depth 2048). On an EPYC with
+// one thread, 1 row took 0.01 to 0.05 of the time of a block, 8 rows 0.15, 36 rows 0.5 to 0.6 (AVX2: up to 0.85).
 constexpr std::int64_t kMostSingleRows = 40;
 // A call of parallel_for costs the caller half a microsecond, as long as reading 50 KB of weights from the second-level
 // cache; sharing pays when a few times that is saved.
 constexpr std::int64_t kBytesForThreads = std::int64_t{256} * 1024;
-
-std::int64_t panel_width(std::int64_t columns, std::int64_t panel) {
-  return std::min(kPanelColumns, columns - panel * kPanelColumns);
-}
-
-std::int64_t parts_of(std::int64_t count, std::int64_t size) {
-  return (count + size - 1) / size;
-}
-
-MatmulKey block_key(const PackedMatrix::Contents& matrix, std::int64_t panel, const DenseOptions& options) {
-  return {.rows = kBlockRows,
-          .depth = matrix.depth,
-          .columns = panel_width(matrix.columns, panel),
-          .type = matrix.type,
-          .left_stride = matrix.depth,
-          .right_stride = 0,
-          .output_stride = matrix.columns,
-          .bias = options.bias != nullptr,
-          .relu = options.relu,
-          .accumulate = options.accumulate};
-}
-
-// A matrix in memory: how far apart neighbours in a column and in a row are.
-struct Strides {
-  std::int64_t row = 0;
-  std::int64_t column = 0;
-};
-
-void pack_panels(const float* source, Strides strides, PackedMatrix::Contents& matrix) {
-  require<InputError>(matrix.depth >= 1 && matrix.columns >= 1, "dense: a weight of ", matrix.depth, " by ",
-                      matrix.columns, " has nothing to multiply with; both sizes must be at least 1");
-  const std::int64_t panels = parts_of(matrix.columns, kPanelColumns);
-  matrix.panels.resize(static_cast<std::size_t>(panels));
-  matrix.row_weights.resize(static_cast<std::size_t>(panels));
-  const auto first_of = [&](std::int64_t panel) { return source + panel * kPanelColumns * strides.column; };
-  parallel_for(0, panels, 1, [&](std::int64_t panel, std::int64_t) {
-    const OneThread one_thread;
-    const dnnl::memory::desc plain({matrix.depth, panel_width(matrix.columns, panel)}, dnnl::memory::data_type::f32,
-                                   dnnl::memory::dims{strides.row, strides.column});
-    const dnnl::memory from(plain, cpu_engine(), const_cast<float*>(first_of(panel)));
-    dnnl::memory packed(matmul_for(block_key(matrix, panel, {}))->description.weights_desc(), cpu_engine());
-    dnnl::stream stream(cpu_engine());
-    dnnl::reorder(from, packed).execute(stream, const_cast<dnnl::memory&>(from), packed);
-    matrix.panels[static_cast<std::size_t>(panel)] = packed;
-    matrix.row_weights[static_cast<std::size_t>(panel)] = row_weights(packed);
-  });
-}
-
-std::shared_ptr<const PackedMatrix::Contents> pack(const float* weight, WeightShape shape, DenseType type,
-                                                   bool transposed) {
-  auto matrix = std::make_shared<PackedMatrix::Contents>();
-  matrix->depth = transposed ? shape.in : shape.out;
-  matrix->columns = transposed ? shape.out : shape.in;
-  matrix->type = type;
-  std::vector<float> rounded;
-  if (type == DenseType::bf16 && !multiplies_bfloat16()) {
-    rounded.resize(static_cast<std::size_t>(shape.out * shape.in));
-    round_to_bfloat16(weight, shape.out * shape.in, rounded.data());
-    weight = rounded.data();
-  }
-  pack_panels(weight, transposed ? Strides{1, shape.in} : Strides{shape.in, 1}, *matrix);
-  return matrix;
-}
 
 // What one thread needs to run tasks, kept from one call to the next.
 struct TaskMemory {
@@ -283,30 +188,6 @@ RowPlan row_plan(const PackedMatrix::Contents& matrix, const DenseOptions& optio
 }
 
 }  // namespace
-
-PackedMatrix PackedMatrix::for_forward(const float* weight, WeightShape shape, DenseType type) {
-  PackedMatrix matrix;
-  matrix.contents_ = pack(weight, shape, type, /*transposed=*/true);
-  return matrix;
-}
-
-PackedMatrix PackedMatrix::for_data_gradient(const float* weight, WeightShape shape, DenseType type) {
-  PackedMatrix matrix;
-  matrix.contents_ = pack(weight, shape, type, /*transposed=*/false);
-  return matrix;
-}
-
-std::int64_t PackedMatrix::depth() const {
-  return contents_->depth;
-}
-std::int64_t PackedMatrix::columns() const {
-  return contents_->columns;
-}
-std::size_t PackedMatrix::bytes() const {
-  std::size_t total = 0;
-  for (const dnnl::memory& panel : contents_->panels) total += panel.get_desc().get_size();
-  return total;
-}
 
 void dense_product(const float* rows, std::int64_t num_rows, const PackedMatrix& matrix, const DenseOptions& options,
                    float* outputs) {
