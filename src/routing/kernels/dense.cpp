@@ -16,8 +16,8 @@ namespace {
 
 // Blocks that one task takes together if there are enough: the panel is loaded once for all of them.
 constexpr std::int64_t kGroupBlocks = 8;
-// The loops for single rows beat a block up to about 60 rows with AVX-512 and 45 with AVX2 (depth 2048). On an EPYC with
-// one thread, 1 row took 0.01 to 0.05 of the time of a block, 8 rows 0.15, 36 rows 0.5 to 0.6 (AVX2: up to 0.85).
+// The loops for single rows beat a block up to about 60 rows with AVX-512 and 45 with AVX2 (depth 2048). On an EPYC
+// with one thread, 1 row took 0.01 to 0.05 of the time of a block, 8 rows 0.15, 36 rows 0.5 to 0.6 (AVX2: up to 0.85).
 constexpr std::int64_t kMostSingleRows = 40;
 // A call of parallel_for costs the caller half a microsecond, as long as reading 50 KB of weights from the second-level
 // cache; sharing pays when a few times that is saved.
