@@ -10,6 +10,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <numeric>
 #include <vector>
 
 namespace routing {
@@ -50,10 +51,25 @@ TEST(ImageTable, LongSequencesAndStrangeValuesAreRefused) {
   EXPECT_THROW(image_table_ids(small_images(), at::full({1, 3}, -1, at::kLong)), InputError);
 }
 
+TEST(ImageTableIds, OnePositionReadsTheRowOfTheWholeSequence) {
+  const at::Tensor values = at::arange(18, at::kLong).remainder(10).view({1, 18});
+  const at::Tensor ids = image_table_ids(small_images(), values);
+  for (std::int64_t position = 0; position < 18; ++position) {
+    const std::int64_t before = position == 0 ? -7 : values[0][position - 1].item<std::int64_t>();
+    EXPECT_EQ(image_table_id(small_images(), position, before), ids[0][position].item<std::int64_t>());
+  }
+  EXPECT_THROW(image_table_id(small_images(), 18, 0), InputError);
+  EXPECT_THROW(image_table_id(small_images(), 1, 10), InputError);
+}
+
 TEST(ImagePositions, AddRowColumnAndChannel) {
   // One number a row of the tables: their place.
   const ImagePositions tables{at::arange(6, at::kFloat).view({6, 1}) * 100, at::arange(9, at::kFloat).view({9, 1})};
-  const at::Tensor sum = image_positions(small_images(), tables, 18).flatten();
+  std::vector<std::int64_t> all(18);
+  std::iota(all.begin(), all.end(), 0);
+  const at::Tensor sum = image_positions(small_images(), tables, all).flatten();
+  EXPECT_TRUE(at::equal(image_positions(small_images(), tables, std::vector<std::int64_t>{16, 3}).flatten(),
+                        at::stack({sum[16], sum[3]})));
   for (std::int64_t row = 0; row < 2; ++row) {
     for (std::int64_t column = 0; column < 3; ++column) {
       for (std::int64_t channel = 0; channel < 3; ++channel) {
