@@ -3,16 +3,14 @@
 #include "output.h"
 #include "routing/core/error.h"
 #include "routing/data/dataset.h"
-#include "routing/data/formats.h"
 #include "routing/data/pg19.h"
 #include "routing/data/sequence_tasks.h"
 #include "routing/evaluation/measures.h"
 #include "routing/evaluation/target_accuracy.h"
 #include "routing/evaluation/token_likelihood.h"
 #include "routing/model/weights.h"
-#include "routing/training/learner.h"
-#include "routing/training/run_directory.h"
 #include "routing/training/training_data.h"
+#include "run_model.h"
 #include "training_display.h"
 
 #include <nlohmann/json.hpp>
@@ -46,36 +44,6 @@ struct EvalOptions {
   bool require_whole = false;
   bool json = false;
 };
-
-// A run's folder, a checkpoint's folder, or the model file itself.
-fs::path model_file(const EvalOptions& options) {
-  const fs::path path(options.run);
-  std::error_code ignored;
-  if (fs::is_regular_file(path, ignored)) return path;
-  if (fs::is_regular_file(path / "model.safetensors", ignored)) return path / "model.safetensors";
-  return RunDirectory(path).find_checkpoint(options.checkpoint).model();
-}
-
-// The tokeniser that a run keeps: beside the model, or two folders above it, where a checkpoint's run is.
-fs::path kept_tokenizer(const fs::path& model, TokenKind kind) {
-  const fs::path beside = fs::absolute(model).parent_path();
-  for (const fs::path& folder : {beside, beside.parent_path().parent_path()}) {
-    const fs::path file = tokenizer_file(folder, kind);
-    std::error_code ignored;
-    if (!file.empty() && fs::is_regular_file(file, ignored)) return file;
-  }
-  return {};
-}
-
-// What kind of tokens the model reads, as far as its configuration says.
-TokenKind kind_of(const DataConfig& data) {
-  std::error_code ignored;
-  if (data.tokens != TokenKind::automatic) return data.tokens;
-  if (is_prepared(data.path)) return read_data_facts(data.path).tokens;
-  const bool known = data.format != DataFormat::automatic || fs::exists(data.path, ignored);
-  if (!known) return TokenKind::automatic;
-  return token_kind(data.format == DataFormat::automatic ? detect_format(data.path) : data.format, data.tokens);
-}
 
 bool is_own_data(const EvalOptions& options, const ExperimentConfig& config) {
   return options.data.empty() || tidy_path(options.data) == tidy_path(config.data.path);
@@ -203,14 +171,13 @@ int run_pairs(const EvalOptions& options, const ExperimentConfig& config, const 
                        "of which every part is endless; leave out --data, and choose --split train, valid or test");
   const SequencePairs pairs(sequence_task_options(config));
   const std::int64_t of_a_pair = pairs.options().longest + 1;
-  const Precision precision = options.precision.empty() ? config.train.precision : parse_precision(options.precision);
   EncoderDecoder model = load_encoder_decoder(path);
   const TargetScore score = score_pairs(
       *model, pairs,
       {.part = options.split,
        .pairs = options.limit_tokens > 0 ? std::max<std::int64_t>(1, options.limit_tokens / of_a_pair) : kPairs,
        .batch_size = options.batch_size > 0 ? options.batch_size : config.eval.batch_size,
-       .precision = matmul_precision(precision)});
+       .precision = chosen_precision(options.precision, config)});
   const std::string validity = validity_label(config);
   if (options.json) {
     std::cout << nlohmann::ordered_json{{"model", path.string()},
@@ -234,7 +201,7 @@ int run_pairs(const EvalOptions& options, const ExperimentConfig& config, const 
 }
 
 int run(const EvalOptions& options, const ProgramOptions& program) {
-  const fs::path path = model_file(options);
+  const fs::path path = model_file(options.run, options.checkpoint);
   if (const ExperimentConfig pairs = load_model_config(path); is_made_up(pairs.data.format)) {
     return run_pairs(options, pairs, path);
   }
@@ -253,7 +220,6 @@ int run(const EvalOptions& options, const ProgramOptions& program) {
                        "; give the vocabulary of the run with --vocabulary FILE");
   fitted_to(config, data.facts());
   const DatasetPart& part = chosen_part(options, data);
-  const Precision precision = options.precision.empty() ? config.train.precision : parse_precision(options.precision);
   const Likelihood likelihood = token_likelihood(
       *model, part.tokens,
       {.sequence_length = options.sequence_length > 0 ? options.sequence_length : config.train.sequence_length,
@@ -261,7 +227,7 @@ int run(const EvalOptions& options, const ProgramOptions& program) {
        .batch_size = options.batch_size > 0 ? options.batch_size : config.eval.batch_size,
        .limit_tokens = std::min(options.limit_tokens, part.tokens.size()),
        .record_length = data.facts().record_length(),
-       .precision = matmul_precision(precision),
+       .precision = chosen_precision(options.precision, config),
        .progress = [&](std::int64_t done, std::int64_t all) { display.evaluation_progress(done, all); }});
   display.finish();
   const double rule = options.subwords_per_word > 0.0 ? options.subwords_per_word : config.eval.subwords_per_word;

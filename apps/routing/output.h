@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -12,5 +13,9 @@ std::string fixed_digits(double value, int digits);
 
 // A line a pair on standard output: the name, padded to a column of so many letters, then the value.
 void print_pairs(const std::vector<std::pair<std::string, std::string>>& pairs, int column);
+
+// Text on standard output at once, for those who watch. If the reader of a pipe has gone, the program ends as SIGPIPE
+// ends others; any other failure is a FileError.
+void write_now(std::string_view text);
 
 }  // namespace routing

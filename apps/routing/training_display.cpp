@@ -79,10 +79,13 @@ void TrainingDisplay::on_step(const StepReport& report) {
 }
 
 void TrainingDisplay::evaluation_progress(std::int64_t windows_done, std::int64_t windows) {
-  if (quiet_ || !(time_to_draw() || windows_done == windows)) return;
-  const Progress progress{.step = windows_done, .total_steps = windows};
-  draw(terminal_ ? progress_line(progress, terminal_width())
-                 : "window " + std::to_string(windows_done) + " of " + std::to_string(windows));
+  progress("window", windows_done, windows);
+}
+
+void TrainingDisplay::progress(const std::string& unit, std::int64_t done, std::int64_t all) {
+  if (quiet_ || !(time_to_draw() || done == all)) return;
+  draw(terminal_ ? progress_line({.step = done, .total_steps = all}, terminal_width())
+                 : unit + " " + std::to_string(done) + " of " + std::to_string(all));
 }
 
 void TrainingDisplay::draw(const std::string& line) {

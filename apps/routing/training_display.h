@@ -24,6 +24,8 @@ class TrainingDisplay {
   void say(const std::string& line);
   // Progress of an evaluation.
   void evaluation_progress(std::int64_t windows_done, std::int64_t windows);
+  // Progress of other work: "token 96 of 768".
+  void progress(const std::string& unit, std::int64_t done, std::int64_t all);
   // Leaves the line of the bar, if there is one.
   void finish();
 
