@@ -7,6 +7,7 @@
 namespace routing {
 namespace {
 
+constexpr std::int64_t kMostTokens = 1000000000000;
 constexpr std::int64_t kMostMebibytes = std::int64_t{1} << 40;
 
 void add_prompt_options(CLI::App& app, GenerateArguments& arguments) {
@@ -77,7 +78,7 @@ void add_end_options(CLI::App& app, GenerateArguments& arguments) {
   app.add_option("-n,--max-new-tokens", arguments.max_new_tokens,
                  "tokens of a sample; default: 256, or as trained for an encoder-decoder")
       ->type_name("N")
-      ->check(whole_number(1))
+      ->check(whole_number(1, kMostTokens))
       ->group("End");
   app.add_option("--stop", arguments.stops, "end before this text; may be repeated")
       ->type_name("TEXT")

@@ -41,7 +41,7 @@ std::string GenerationReport::summary(std::int64_t prompt_tokens, const std::str
                      fixed_digits(static_cast<double>(tokens_) / all, 0) + " tokens/s";
   if (very_first_token_ >= 0.0) text += ", first token after " + seconds_text(very_first_token_);
   if (prompt_tokens > 0) {
-    text += " (prompt of " + std::to_string(prompt_tokens) + " tokens";
+    text += " (prompt of " + std::to_string(prompt_tokens) + (prompt_tokens == 1 ? " token" : " tokens");
     text += (prompt_ >= 0.0 ? ": " + seconds_text(prompt_) : "") + ")";
   }
   return text + ", " + labels;

@@ -8,10 +8,12 @@
 #include "routing/analysis/pattern_gallery.h"
 #include "routing/config/resolve.h"
 #include "routing/core/error.h"
+#include "routing/data/byte_tokenizer.h"
 #include "routing/data/compressors.h"
 #include "routing/data/dataset.h"
 #include "routing/evaluation/likelihood.h"
 #include "routing/evaluation/token_likelihood.h"
+#include "routing/generation/generate.h"
 #include "routing/model/weights.h"
 #include "routing/training/trainer.h"
 #include "step_estimate.h"
@@ -38,6 +40,7 @@ constexpr const char* kDefaultCorpus = "/usr/share/dictd/gcide.dict.dz";
 // The first steps make matmuls and memory that later ones use again.
 constexpr int kUntimedSteps = 2;
 constexpr double kMostTimingShare = 0.05;  // of the minutes
+constexpr std::int64_t kSampleBytes = 300;
 
 struct QuickstartOptions {
   std::string out = "runs/quickstart";
@@ -164,23 +167,42 @@ Scores evaluate(const ExperimentConfig& config, const RunDirectory& run, Trainin
   return scores;
 }
 
+// What the model has to say, from nothing: temperature 1, nucleus 0.8, seed 1.
+std::string sample_of(const ExperimentConfig& config, const RunDirectory& run) {
+  const auto decoder = make_decoder(load_sequence_model(run.find_checkpoint("best").model()),
+                                    {.precision = matmul_precision(config.train.precision)});
+  const std::vector<std::vector<std::int32_t>> from_nothing(1);
+  const GenerateOptions options{.sampling = {.temperature = 1.0, .top_p = 0.8, .seed = 1},
+                                .max_new_tokens = kSampleBytes};
+  return ByteTokenizer().decode(generate(*decoder, from_nothing, options).front().tokens);
+}
+
 struct Written {
   fs::path curves, patterns;
+  std::string sample;
 };
+
+std::string indented(const std::string& text) {
+  std::string lines = "  ";
+  for (const char letter : text) lines += letter == '\n' ? "\n  " : std::string(1, letter);
+  return lines;
+}
 
 void print_result(const QuickstartOptions& options, const ExperimentConfig& config, const Scores& scores,
                   const Written& written) {
   const std::string validity = validity_label(config) + (scores.data_label.empty() ? "" : ", " + scores.data_label);
   if (options.json) {
-    std::cout << nlohmann::ordered_json{{"run", options.out},
+    const nlohmann::ordered_json object{{"run", options.out},
                                         {"bytes", scores.model.tokens},
                                         {"bits_per_byte", bits(scores.model.nats_per_token())},
                                         {"gzip_bits_per_byte", scores.gzip},
                                         {"xz_bits_per_byte", scores.xz},
                                         {"validity", validity},
                                         {"curves", written.curves.string()},
-                                        {"patterns", written.patterns.string()}}
-              << "\n";
+                                        {"patterns", written.patterns.string()},
+                                        {"sample", written.sample}};
+    // A sample of bytes need not be UTF-8.
+    std::cout << object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << "\n";
     return;
   }
   const std::string run = options.out;
@@ -191,7 +213,10 @@ void print_result(const QuickstartOptions& options, const ExperimentConfig& conf
             << "Pictures\n"
             << "  " << written.curves.string() << "   loss while training\n"
             << "  " << written.patterns.string() << "   what each attention pattern reads\n\n"
+            << "A sample (nucleus 0.8, temperature 1, seed 1)\n"
+            << indented(written.sample) << "\n\n"
             << "Go on with\n"
+            << "  routing generate " << run << " --prompt \"A word is\" -n 500       more text from it\n"
             << "  routing eval " << run << " --split test --stride 512        more context for every byte\n"
             << "  routing train --out " << run << " --resume auto --steps " << 2 * config.train.steps
             << "   train longer\n"
@@ -219,7 +244,8 @@ int run(const QuickstartOptions& options, const ProgramOptions& program) {
     }
   }
   const Scores scores = evaluate(config, run_directory, display);
-  const Written written{run_directory.folder() / "curves.png", run_directory.folder() / "patterns.png"};
+  const Written written{run_directory.folder() / "curves.png", run_directory.folder() / "patterns.png",
+                        sample_of(config, run_directory)};
   write_curves_figure(curves_of(run_directory.metrics_file(), {{"gzip -9", scores.gzip}, {"xz -9", scores.xz}}),
                       written.curves);
   write_pattern_figure(pattern_gallery(64, 1), written.patterns);
@@ -233,7 +259,7 @@ Command add_quickstart(CLI::App& program, const ProgramOptions& program_options)
   const auto options = std::make_shared<QuickstartOptions>();
   CLI::App* app = program.add_subcommand(
       "quickstart",
-      "Train a small model for a few minutes, evaluate it, draw pictures\n\n"
+      "Train a small model for a few minutes, evaluate it, draw pictures, sample text\n\n"
       "Half of its heads are routed, strictly causally. The text is Webster's dictionary (Debian's dict-gcide); its "
       "last\n"
       "2 MB are held out and compared with gzip and xz on the same bytes. Started again, it goes on where it stopped.");

@@ -248,6 +248,7 @@ TEST_F(CliTraining, QuickstartTrainsEvaluatesAndDraws) {
   EXPECT_GT(result.at("bits_per_byte"), 0.0);
   EXPECT_GT(result.at("gzip_bits_per_byte"), 0.0);
   EXPECT_GT(result.at("xz_bits_per_byte"), 0.0);
+  EXPECT_GE(result.at("sample").get<std::string>().size(), 300U) << "bytes; those that are no UTF-8 take three";
   for (const char* name : {"curves.png", "patterns.png", "metrics.jsonl", "config.toml"}) {
     EXPECT_GT(fs::file_size(folder_ / "run" / name), 0U) << name;
   }
@@ -255,6 +256,12 @@ TEST_F(CliTraining, QuickstartTrainsEvaluatesAndDraws) {
   const Outcome again = run("quickstart --quiet --out run --json");
   ASSERT_EQ(again.exit_code, 0) << again.err;
   EXPECT_EQ(again.out, outcome.out);
+  const std::string lines = run("quickstart --quiet --out run").out;
+  EXPECT_TRUE(contains(lines, "\nA sample (nucleus 0.8, temperature 1, seed 1)\n  ")) << lines;
+  EXPECT_TRUE(contains(lines, "routing generate run --prompt")) << lines;
+  // The sample is what the other command gives.
+  const auto sampled = nlohmann::json::parse(run("generate run --quiet -n 300 --top-p 0.8 --seed 1 --json").out);
+  EXPECT_EQ(sampled.at("text"), result.at("sample"));
   expect_refused(small, {"run", "--out"});
 }
 
