@@ -39,7 +39,8 @@ namespace fs = std::filesystem;
 constexpr const char* kDefaultCorpus = "/usr/share/dictd/gcide.dict.dz";
 // The first steps make matmuls and memory that later ones use again.
 constexpr int kUntimedSteps = 2;
-constexpr double kMostTimingShare = 0.05;  // of the minutes
+constexpr double kMostTimingShare = 0.05;   // of the minutes
+constexpr std::int64_t kPromptBytes = 400;  // held-out text that the sample goes on from
 constexpr std::int64_t kSampleBytes = 300;
 
 struct QuickstartOptions {
@@ -140,11 +141,23 @@ CurvesFigure curves_of(const fs::path& metrics, const std::vector<ReferenceLine>
           .references = references};
 }
 
+// What the model writes behind the beginning of a part: temperature 1, nucleus 0.8, seed 1.
+std::string sample_of(const Transformer& model, TokenView part) {
+  std::vector<std::vector<std::int32_t>> prompts(1);
+  prompts.front().resize(static_cast<std::size_t>(std::min(kPromptBytes, part.size())));
+  part.copy(0, std::span(prompts.front()));
+  const auto decoder = make_decoder(model.ptr(), {.precision = matmul_precision(model->config().train.precision)});
+  const GenerateOptions options{.sampling = {.temperature = 1.0, .top_p = 0.8, .seed = 1},
+                                .max_new_tokens = kSampleBytes};
+  return ByteTokenizer().decode(generate(*decoder, prompts, options).front().tokens);
+}
+
 struct Scores {
   Likelihood model;
   double gzip = 0.0;
   double xz = 0.0;
   std::string data_label = {};
+  std::string sample = {};
 };
 
 Scores evaluate(const ExperimentConfig& config, const RunDirectory& run, TrainingDisplay& display) {
@@ -162,24 +175,14 @@ Scores evaluate(const ExperimentConfig& config, const RunDirectory& run, Trainin
                                            }})};
   display.finish();
   scores.data_label = Dataset(config.data).facts().label();
+  scores.sample = sample_of(model, part);
   scores.gzip = gzip_bits_per_byte(part);
   scores.xz = xz_bits_per_byte(part);
   return scores;
 }
 
-// What the model has to say, from nothing: temperature 1, nucleus 0.8, seed 1.
-std::string sample_of(const ExperimentConfig& config, const RunDirectory& run) {
-  const auto decoder = make_decoder(load_sequence_model(run.find_checkpoint("best").model()),
-                                    {.precision = matmul_precision(config.train.precision)});
-  const std::vector<std::vector<std::int32_t>> from_nothing(1);
-  const GenerateOptions options{.sampling = {.temperature = 1.0, .top_p = 0.8, .seed = 1},
-                                .max_new_tokens = kSampleBytes};
-  return ByteTokenizer().decode(generate(*decoder, from_nothing, options).front().tokens);
-}
-
 struct Written {
   fs::path curves, patterns;
-  std::string sample;
 };
 
 std::string indented(const std::string& text) {
@@ -200,7 +203,7 @@ void print_result(const QuickstartOptions& options, const ExperimentConfig& conf
                                         {"validity", validity},
                                         {"curves", written.curves.string()},
                                         {"patterns", written.patterns.string()},
-                                        {"sample", written.sample}};
+                                        {"sample", scores.sample}};
     // A sample of bytes need not be UTF-8.
     std::cout << object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << "\n";
     return;
@@ -213,8 +216,8 @@ void print_result(const QuickstartOptions& options, const ExperimentConfig& conf
             << "Pictures\n"
             << "  " << written.curves.string() << "   loss while training\n"
             << "  " << written.patterns.string() << "   what each attention pattern reads\n\n"
-            << "A sample (nucleus 0.8, temperature 1, seed 1)\n"
-            << indented(written.sample) << "\n\n"
+            << "A sample (nucleus 0.8, temperature 1, seed 1), behind " << kPromptBytes << " held-out bytes\n"
+            << indented(scores.sample) << "\n\n"
             << "Go on with\n"
             << "  routing generate " << run << " --prompt \"A word is\" -n 500       more text from it\n"
             << "  routing eval " << run << " --split test --stride 512        more context for every byte\n"
@@ -244,8 +247,7 @@ int run(const QuickstartOptions& options, const ProgramOptions& program) {
     }
   }
   const Scores scores = evaluate(config, run_directory, display);
-  const Written written{run_directory.folder() / "curves.png", run_directory.folder() / "patterns.png",
-                        sample_of(config, run_directory)};
+  const Written written{run_directory.folder() / "curves.png", run_directory.folder() / "patterns.png"};
   write_curves_figure(curves_of(run_directory.metrics_file(), {{"gzip -9", scores.gzip}, {"xz -9", scores.xz}}),
                       written.curves);
   write_pattern_figure(pattern_gallery(64, 1), written.patterns);

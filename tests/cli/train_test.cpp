@@ -257,10 +257,14 @@ TEST_F(CliTraining, QuickstartTrainsEvaluatesAndDraws) {
   ASSERT_EQ(again.exit_code, 0) << again.err;
   EXPECT_EQ(again.out, outcome.out);
   const std::string lines = run("quickstart --quiet --out run").out;
-  EXPECT_TRUE(contains(lines, "\nA sample (nucleus 0.8, temperature 1, seed 1)\n  ")) << lines;
+  EXPECT_TRUE(contains(lines, "\nA sample (nucleus 0.8, temperature 1, seed 1), behind 400 held-out bytes\n  "))
+      << lines;
   EXPECT_TRUE(contains(lines, "routing generate run --prompt")) << lines;
-  // The sample is what the other command gives.
-  const auto sampled = nlohmann::json::parse(run("generate run --quiet -n 300 --top-p 0.8 --seed 1 --json").out);
+  // The sample is what the other command gives behind the beginning of the test part.
+  const std::string text = text_of(folder_ / "text");
+  std::ofstream(folder_ / "prompt") << text.substr(text.size() * 95 / 100, 400);
+  const auto sampled =
+      nlohmann::json::parse(run("generate run --quiet --prompt-file prompt -n 300 --seed 1 --json").out);
   EXPECT_EQ(sampled.at("text"), result.at("sample"));
   expect_refused(small, {"run", "--out"});
 }
