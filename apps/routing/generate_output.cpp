@@ -22,6 +22,10 @@ Json json_of(const std::vector<TokenDraw>& draws, const Tokenizer& tokenizer) {
   return list;
 }
 
+std::string text_of(const Tokenizer& tokenizer, const Prompt& prompt) {
+  return prompt.text.empty() ? tokenizer.decode(prompt.ids) : prompt.text;
+}
+
 std::string json_text(const Json& value) {
   return value.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
@@ -35,7 +39,7 @@ void SamplePrinter::begin(std::int64_t number) {
   }
   line_is_open_ = true;
   if (!job_->arguments.echo || job_->arguments.logprobs) return;
-  write_piece(prompt_->text.empty() ? tokenizer_->decode(prompt_->ids) : prompt_->text);
+  write_piece(text_of(*tokenizer_, *prompt_));
 }
 
 void SamplePrinter::write_piece(const std::string& text) {
@@ -78,7 +82,7 @@ void SamplePrinter::write_json(const TextSample& sample, const Decoder& decoder)
   const double seconds = sample.seconds;
   const auto count = static_cast<double>(sample.tokens.size());
   Json object{{"sample", sample.number}, {"prompt_tokens", prompt_->ids.size()}};
-  if (job_->arguments.echo) object["prompt"] = prompt_->text;
+  if (job_->arguments.echo) object["prompt"] = text_of(*tokenizer_, *prompt_);
   object["new_tokens"] = sample.tokens.size();
   object["tokens"] = sample.tokens;
   object["text"] = sample.text;

@@ -114,7 +114,7 @@ TEST_F(CliGenerate, BytesThatAreNoTextBreakNothingAndThoseBeyondTheTrainingLengt
   EXPECT_FALSE(contains(run("generate run --prompt 12345678 -n 40").err, "note:"));
 }
 
-TEST_F(CliGenerate, ASelectionThatReadsAheadRunsPrefixesAgainAndSaysSo) {
+TEST_F(CliGenerate, BalancedRoutingAndRandomHeadsRunPrefixesAgainAndSaySo) {
   train_on_bytes(2, "--set routing.selection=balanced");
   const Outcome outcome = run("generate run -n 4 --json");
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
@@ -124,6 +124,14 @@ TEST_F(CliGenerate, ASelectionThatReadsAheadRunsPrefixesAgainAndSaysSo) {
   const auto sample = nlohmann::json::parse(outcome.out);
   EXPECT_EQ(sample["label"], "re-runs the prefix");
   EXPECT_EQ(sample["validity"], "selection reads the future");
+  fs::remove_all(folder_ / "run");
+  train_on_bytes(2, "--set attention.content=random --set random.window=16");
+  const Outcome random = run("generate run -n 4");
+  EXPECT_EQ(random.exit_code, 0) << random.err;
+  for (const char* part :
+       {"note: re-runs the prefix", "random heads", "decodes with a cache", "re-runs the prefix, causal"}) {
+    EXPECT_TRUE(contains(random.err, part)) << part << " in " << random.err;
+  }
 }
 
 TEST_F(CliGenerate, AClosedPipeEndsItQuietlyAndAnInterruptLeavesWhatIsThere) {
@@ -141,8 +149,9 @@ TEST_F(CliGenerate, AClosedPipeEndsItQuietlyAndAnInterruptLeavesWhatIsThere) {
             128 + SIGPIPE);
   EXPECT_EQ(text_of(folder_ / "err"), "");
   fs::remove(folder_ / "out");
-  EXPECT_EQ(status_of(program + "> out 2> err & p=\\$!; while [ ! -s out ]; do sleep 0.01; done; kill -INT \\$p; "
-                                "wait \\$p; }"),
+  EXPECT_EQ(status_of(program +
+                      "> out 2> err & p=\\$!; while [ ! -s out ] && kill -0 \\$p; do sleep 0.01; done; kill -INT \\$p; "
+                      "wait \\$p; }"),
             130);
   EXPECT_GT(fs::file_size(folder_ / "out"), 0U);
   EXPECT_EQ(text_of(folder_ / "out").back(), '\n');
