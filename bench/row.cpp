@@ -17,7 +17,13 @@ std::vector<Row> measure(const std::vector<Subject>& subjects, const RunnerOptio
   const int rounds = std::max(1, options.repeats);
   std::vector<Case> cases{
       {.name = "gemm", .run = [&] { gemm.run(); }, .runs_a_round = (kGemmRuns + rounds - 1) / rounds}};
-  for (const Subject& subject : subjects) cases.push_back({.name = subject.row.pattern, .run = subject.run});
+  for (const Subject& subject : subjects) {
+    cases.push_back({.name = subject.row.pattern,
+                     .run = subject.run,
+                     .before = subject.before,
+                     .items_a_run = subject.items_a_run,
+                     .most_rounds = subject.most_rounds});
+  }
   const std::vector<Timing> timings = run_in_turns(cases, options);
   std::vector<Row> rows;
   for (std::size_t index = 0; index < subjects.size(); ++index) {

@@ -23,9 +23,10 @@ struct Row {
   std::int64_t batch = 1;
   std::string precision = {};
   std::string pass = {};
-  std::int64_t pairs = 0;  // attended (query, key, group)
-  double flops = 0.0;      // see flops.h
-  double bytes = 0.0;      // of tensors read and written, where that is counted
+  std::int64_t tokens = 0;  // that a run reads or makes; 0 means all of all sequences
+  std::int64_t pairs = 0;   // attended (query, key, group)
+  double flops = 0.0;       // see flops.h
+  double bytes = 0.0;       // of tensors read and written, where that is counted
   // Clusters a token is a member of, on average; for routing patterns.
   std::optional<double> memberships = std::nullopt;
 
@@ -42,13 +43,17 @@ struct Row {
   double gigabytes_per_second() const { return bytes * 1e-9 / seconds(); }
   double share_of_gemm() const { return gflops() / gemm_gflops; }
   double seconds_a_pair() const { return seconds() / static_cast<double>(pairs); }
-  double tokens_per_second() const { return static_cast<double>(batch * n) / seconds(); }
+  double tokens_per_second() const { return static_cast<double>(tokens > 0 ? tokens : batch * n) / seconds(); }
 };
 
 // A row to be measured and the work that it stands for.
 struct Subject {
   Row row = {};
   std::function<void()> run = {};
+  // As of Case.
+  std::function<void()> before = {};
+  int items_a_run = 1;
+  int most_rounds = 0;
 };
 
 // Times all subjects in turns, and with them the yardstick, at least 15 times. Fills in timing, gemm_gflops and

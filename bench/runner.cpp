@@ -22,14 +22,20 @@ void require_enough_repeats(const RunnerOptions& options) {
 std::vector<Timing> run_in_turns(const std::vector<Case>& cases, const RunnerOptions& options) {
   require_enough_repeats(options);
   const std::function<double()> clock = options.clock ? options.clock : steady_seconds;
-  for (const Case& each : cases) each.run();
+  for (const Case& each : cases) {
+    if (each.before) each.before();
+    each.run();
+  }
   std::vector<std::vector<double>> seconds(cases.size());
   for (int round = 0; round < options.repeats; ++round) {
     for (std::size_t index = 0; index < cases.size(); ++index) {
-      for (int run = 0; run < cases[index].runs_a_round; ++run) {
+      const Case& each = cases[index];
+      if (each.most_rounds > 0 && round >= each.most_rounds) continue;
+      for (int run = 0; run < each.runs_a_round; ++run) {
+        if (each.before) each.before();
         const double begin = clock();
-        cases[index].run();
-        seconds[index].push_back(clock() - begin);
+        each.run();
+        seconds[index].push_back((clock() - begin) / each.items_a_run);
       }
     }
     if (options.progress) options.progress(round + 1, options.repeats);

@@ -17,6 +17,10 @@ struct Case {
   std::string name = {};
   std::function<void()> run = {};
   int runs_a_round = 1;  // each is timed by itself
+  // Untimed, ahead of every run; may be empty.
+  std::function<void()> before = {};
+  int items_a_run = 1;  // equal pieces of work that a run consists of; seconds are those of one
+  int most_rounds = 0;  // slow cases: rounds in which it runs, from the first on; 0 means all
 };
 
 struct RunnerOptions {

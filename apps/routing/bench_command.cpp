@@ -9,7 +9,7 @@ std::vector<Command> add_bench(CLI::App& program, const ProgramOptions& options)
                                          "column.");
   app->footer("Example  routing bench attention --pattern local,threshold\n" + exit_code_line());
   return {add_bench_attention(*app, options), add_bench_train(*app, options), add_bench_scaling(*app, options),
-          add_bench_layers(*app, options)};
+          add_bench_layers(*app, options), add_bench_decode(*app, options)};
 }
 
 }  // namespace routing

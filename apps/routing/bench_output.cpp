@@ -51,7 +51,10 @@ Json row_object(const Row& row, const Json& machine) {
               {"share_of_gemm", row.share_of_gemm()}};
   if (row.plan_share) object["plan_share"] = *row.plan_share;
   if (row.memberships) object["memberships"] = *row.memberships;
-  if (row.bytes > 0.0) object["bytes_per_second"] = row.bytes / row.seconds();
+  if (row.bytes > 0.0) {
+    object["bytes"] = row.bytes;
+    object["bytes_per_second"] = row.bytes / row.seconds();
+  }
   object.update(machine);
   return object;
 }

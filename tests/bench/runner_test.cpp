@@ -62,6 +62,37 @@ TEST(BenchRunner, SeveralRunsARoundAreTimedOneByOne) {
   EXPECT_DOUBLE_EQ(timings[1].median, 7.0);
 }
 
+TEST(BenchRunner, WhatComesBeforeARunIsNotTimed) {
+  FakeMachine machine;
+  Case each = machine.taking("a", {2.0}, 2);
+  each.before = [&] {
+    machine.now += 50.0;
+    machine.order += "-";
+  };
+  const std::vector<Timing> timings = run_in_turns({each, machine.taking("b", {1.0})}, machine.options(5));
+  EXPECT_EQ(machine.order, "-ab-a-ab-a-ab-a-ab-a-ab-a-ab");
+  EXPECT_DOUBLE_EQ(timings[0].slowest, 2.0);
+}
+
+TEST(BenchRunner, SecondsAreThoseOfOneItemOfARun) {
+  FakeMachine machine;
+  Case each = machine.taking("a", {12.0});
+  each.items_a_run = 4;
+  const std::vector<Timing> timings = run_in_turns({each}, machine.options(5));
+  EXPECT_DOUBLE_EQ(timings[0].median, 3.0);
+  EXPECT_EQ(timings[0].samples, 5);
+}
+
+TEST(BenchRunner, SlowCasesStopAfterSomeRounds) {
+  FakeMachine machine;
+  Case slow = machine.taking("s", {9.0});
+  slow.most_rounds = 2;
+  const std::vector<Timing> timings = run_in_turns({slow, machine.taking("b", {1.0})}, machine.options(5));
+  EXPECT_EQ(machine.order, "sbsbsbbbb");
+  EXPECT_EQ(timings[0].samples, 2);
+  EXPECT_EQ(timings[1].samples, 5);
+}
+
 TEST(BenchRunner, ProgressComesAfterEveryRoundAndIsNotTimed) {
   FakeMachine machine;
   RunnerOptions options = machine.options(6);

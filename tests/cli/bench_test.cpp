@@ -147,6 +147,52 @@ TEST_F(BenchCli, ScalingEndsWithFittedExponents) {
   }
 }
 
+TEST_F(BenchCli, DecodeRowsEndWithASummaryOfEachModel) {
+  const std::vector<Json> rows = rows_of(
+      "decode --layers 1 --width 32 --heads 4 --window 16 --clusters 4 --vocab 64 --positions 20,60 --batch 1,2 "
+      "--prefix 80 --precision fp32,bf16 --set train.sequence_length=64");
+  // Of each precision: the weights, two positions for each batch, prefill, re-run; then a summary for each batch.
+  ASSERT_EQ(rows.size(), 2U * 7 + 2U * 2);
+  for (std::size_t index = 0; index < 14; ++index) {
+    const Json& row = rows[index];
+    EXPECT_EQ(row["bench"], "decode");
+    EXPECT_EQ(row["pattern"], "routing");
+    EXPECT_GT(row["seconds"].get<double>(), 0.0) << row;
+    EXPECT_GT(row["memberships"].get<double>(), 0.0) << row;
+    const bool whole = row["pass"] == "prefill" || row["pass"] == "re-run prefix";
+    EXPECT_EQ(row.contains("bytes_per_second"), !whole) << row;
+    EXPECT_EQ(row["repeats"], whole ? 3 : 5);
+    // A step makes one token of every sequence.
+    const double tokens = whole ? 80.0 : row["batch"].get<double>();
+    EXPECT_NEAR(row["tokens_per_second"].get<double>() * row["seconds"].get<double>(), tokens, 1e-6 * tokens) << row;
+  }
+  EXPECT_EQ(rows[1]["pass"], "step");
+  EXPECT_EQ(rows[1]["n"], 20);
+  EXPECT_NEAR(rows[1]["ratio"].get<double>(), rows[1]["seconds"].get<double>() / rows[0]["seconds"].get<double>(),
+              1e-9);
+  const Json& summary = rows[14];
+  EXPECT_EQ(summary["bench"], "decode-summary");
+  EXPECT_EQ(summary["batch"], 1);
+  EXPECT_EQ(summary["first_position"], 20);
+  EXPECT_EQ(summary["last_position"], 60);
+  EXPECT_NEAR(summary["last_over_first"].get<double>(),
+              rows[2]["seconds"].get<double>() / rows[1]["seconds"].get<double>(), 1e-9);
+  EXPECT_NEAR(summary["step_over_read"].get<double>(), rows[2]["ratio"].get<double>(), 1e-12);
+  EXPECT_NEAR(summary["rerun_over_step"].get<double>(), rows[6]["ratio"].get<double>(), 1e-9);
+  EXPECT_TRUE(summary.contains("cpu"));
+}
+
+TEST_F(BenchCli, DecodeEndsItsTableWithSentences) {
+  const Outcome outcome =
+      run("bench decode --layers 1 --width 16 --heads 2 --window 8 --clusters 2 --positions 8 --prefix 0 "
+          "--precision fp32 --repeats 5 --content local --set train.sequence_length=32");
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("read weights"), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find("local fp32, batch 1: a step at 8 takes 1.00 x one at 8, "), std::string::npos)
+      << outcome.out;
+  EXPECT_EQ(outcome.out.find("re-run"), std::string::npos) << outcome.out;
+}
+
 TEST_F(BenchCli, ScalingSweepsClustersAtOneLength) {
   const std::vector<Json> rows = rows_of(
       "scaling --sweep-clusters --sweep-tokens 256 --clusters-from 8 --clusters-to 32 --heads 1 --dim 16 --pattern "
@@ -195,6 +241,11 @@ TEST_F(BenchCli, MistakesEndWithTwoBeforeAnythingIsMeasured) {
   expect_refused("bench train --content rooting", {"'rooting'", "did you mean routing?"});
   expect_refused("bench train --width 100 --heads 3", {"100", "3"});
   expect_refused("bench train --preset tiny", {"tiny"});
+  expect_refused("bench decode --content rooting", {"'rooting'", "did you mean routing?"});
+  expect_refused("bench decode --content random", {"random heads", "--content"});
+  expect_refused("bench decode --precision fp23", {"'fp23'", "did you mean fp32?"});
+  expect_refused("bench decode --positions 0", {"--positions", "0 is out of range"});
+  expect_refused("bench decode --repeats 4", {"repeats is 4", "--repeats"});
   expect_refused("bench scaling --from 2048 --to 1024", {"2048", "1024"});
   expect_refused("bench attenton", {"unknown command 'attenton'", "did you mean 'attention'?"});
   expect_refused("bench", {"a command is missing"});

@@ -32,7 +32,7 @@ TEST_F(Cli, VersionGoesToStandardOutput) {
 TEST_F(Cli, HelpOfEveryCommandGoesToStandardOutputWithUsageExampleAndExitCodes) {
   for (const std::string command :
        {"", "quickstart", "train", "eval", "generate", "analyze", "analyze patterns", "bench", "bench attention",
-        "bench train", "bench scaling", "bench layers", "presets", "info", "doctor"}) {
+        "bench train", "bench scaling", "bench layers", "bench decode", "presets", "info", "doctor"}) {
     for (const std::string flag : {" --help", " -h"}) {
       const Outcome outcome = run(command + flag);
       EXPECT_EQ(outcome.exit_code, 0) << command;
