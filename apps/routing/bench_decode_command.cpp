@@ -6,12 +6,16 @@
 #include "output.h"
 #include "routing/config/resolve.h"
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
 
 namespace routing {
 namespace {
+
+// Of the passes that set centroids up; a window must fit.
+constexpr std::int64_t kSetupTokens = 2048;
 
 struct DecodeOptions : BenchOptions {
   bench::DecodeBench decode;
@@ -37,6 +41,7 @@ ExperimentConfig config_of(const DecodeOptions& options) {
   set("attention.content_heads", (options.heads + 1) / 2);
   for (const char* key : {"local.window", "routing.window", "lsh.window"}) set(key, options.window);
   for (const char* key : {"routing.clusters", "lsh.buckets"}) set(key, options.clusters);
+  set("train.sequence_length", std::max(kSetupTokens, options.window));
   set("train.seed", static_cast<std::int64_t>(options.seed));
   settings.insert(settings.end(), options.settings.begin(), options.settings.end());
   return resolve({.settings = settings});

@@ -68,12 +68,18 @@ TEST(DecodeBench, RowsOfEachModelAreTheWeightsTheStepsAndThePrefix) {
     EXPECT_EQ(row.pass, passes[index % 7]);
     EXPECT_EQ(row.n, positions[index % 7]);
     EXPECT_EQ(row.batch, batches[index % 7]);
-    EXPECT_DOUBLE_EQ(row.tokens_per_second() * row.seconds(), index % 7 < 5 ? row.batch : 50);
+    EXPECT_DOUBLE_EQ(row.tokens_per_second() * row.seconds(), index % 7 < 5 ? static_cast<double>(row.batch) : 50.0);
     EXPECT_EQ(row.bytes > 0.0, index % 7 < 5);
     EXPECT_EQ(row.timing.samples, index % 7 < 5 ? 5 : 3);
-    if (row.pass == "step") EXPECT_DOUBLE_EQ(row.ratio, row.seconds() / rows[first].seconds());
-    if (row.pass == "prefill") EXPECT_DOUBLE_EQ(row.ratio, row.seconds() / rows[first + 6].seconds());
-    if (row.pass == "re-run prefix") EXPECT_DOUBLE_EQ(row.ratio, row.seconds() / rows[first + 1].seconds());
+    if (row.pass == "step") {
+      EXPECT_DOUBLE_EQ(row.ratio, row.seconds() / rows[first].seconds());
+    }
+    if (row.pass == "prefill") {
+      EXPECT_DOUBLE_EQ(row.ratio, row.seconds() / rows[first + 6].seconds());
+    }
+    if (row.pass == "re-run prefix") {
+      EXPECT_DOUBLE_EQ(row.ratio, row.seconds() / rows[first + 1].seconds());
+    }
   }
   // Thresholds were set up: a token is in about as many clusters as in training, not in all four.
   EXPECT_GE(*rows[7].memberships, 0.9);
