@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace routing {
 namespace {
@@ -26,7 +27,7 @@ std::int32_t narrow(std::int64_t number) {
 
 }  // namespace
 
-// Every membership of the unit's queries, in the order of time; ranks are those of the lists.
+// Every membership of the unit's queries; ranks are those of the lists.
 struct HeadCache::UnitQueries {
   struct Membership {
     std::int32_t list = 0;
@@ -34,8 +35,18 @@ struct HeadCache::UnitQueries {
     std::int32_t token = 0;
     QueryView view = {};
   };
-  std::vector<Membership> memberships;
+  std::vector<Membership> memberships;  // in the order of time, then by group
+  // Memory of add_groups.
+  std::vector<std::int64_t> groups;  // of each membership
+  std::vector<std::int32_t> ranks;
+  std::vector<std::size_t> next;  // of each token
 };
+
+void CachedPlan::clear() {
+  for (auto* numbers : {&query_order_, &key_order_, &key_rows_, &query_origins_, &member_rank_}) numbers->clear();
+  for (auto* numbers : {&groups_, &unit_offsets_, &member_offsets_, &member_group_, &view_offsets_}) numbers->clear();
+  views_.clear();
+}
 
 kernels::AttendPlan CachedPlan::plan() const {
   return {.batch = sequences_,
@@ -211,18 +222,16 @@ void HeadCache::read_unit(const NewTokens& tokens, std::size_t index, std::int64
   }
 }
 
-void HeadCache::add_groups(const Sequence& sequence, std::int64_t head, const UnitQueries& unit,
-                           CachedPlan& plan) const {
+void HeadCache::add_groups(const Sequence& sequence, std::int64_t head, UnitQueries& unit, CachedPlan& plan) const {
   using Membership = UnitQueries::Membership;
-  std::vector<Membership> sorted = unit.memberships;
-  std::stable_sort(sorted.begin(), sorted.end(), [](const Membership& a, const Membership& b) {
+  std::vector<Membership>& sorted = unit.memberships;
+  const auto before_in_groups = [](const Membership& a, const Membership& b) {
     return a.list != b.list ? a.list < b.list : a.origin < b.origin;
-  });
-  struct Member {
-    std::int64_t group;
-    std::int32_t rank;
   };
-  std::vector<std::vector<Member>> members(static_cast<std::size_t>(plan.tokens_));
+  // Those of one token are in order already.
+  if (plan.tokens_ > 1) std::stable_sort(sorted.begin(), sorted.end(), before_in_groups);
+  unit.groups.clear();
+  unit.ranks.clear();
   for (std::size_t first = 0; first < sorted.size();) {
     std::size_t last = first + 1;
     while (last < sorted.size() && sorted[last].list == sorted[first].list &&
@@ -245,8 +254,8 @@ void HeadCache::add_groups(const Sequence& sequence, std::int64_t head, const Un
       view.place -= narrow(base);
       if (view.self_rank >= 0) view.self_rank -= narrow(base);
       plan.views_.push_back(view);
-      members[static_cast<std::size_t>(sorted[n].token)].push_back(
-          {group, narrow(static_cast<std::int64_t>(n - first))});
+      unit.groups.push_back(group);
+      unit.ranks.push_back(narrow(static_cast<std::int64_t>(n - first)));
     }
     if (from < to) {
       // Places that nobody sees, up to the first key, hold that key's row; positions must ascend there too.
@@ -269,26 +278,41 @@ void HeadCache::add_groups(const Sequence& sequence, std::int64_t head, const Un
     first = last;
   }
   plan.unit_offsets_.push_back(static_cast<std::int64_t>(plan.groups_.size()) / 4);
-  for (const auto& of_token : members) {
-    for (const Member& member : of_token) {
-      plan.member_group_.push_back(member.group);
-      plan.member_rank_.push_back(member.rank);
-    }
-    plan.member_offsets_.push_back(static_cast<std::int64_t>(plan.member_group_.size()));
+  add_members(unit, plan);
+}
+
+// By counting: groups are visited in order, so each token's ascend.
+void HeadCache::add_members(UnitQueries& unit, CachedPlan& plan) {
+  std::size_t place = plan.member_group_.size();
+  unit.next.assign(static_cast<std::size_t>(plan.tokens_), 0);
+  for (const auto& membership : unit.memberships) ++unit.next[static_cast<std::size_t>(membership.token)];
+  for (std::size_t& next : unit.next) {
+    const std::size_t count = next;
+    next = place;
+    place += count;
+    plan.member_offsets_.push_back(static_cast<std::int64_t>(place));
+  }
+  plan.member_group_.resize(place);
+  plan.member_rank_.resize(place);
+  for (std::size_t n = 0; n < unit.memberships.size(); ++n) {
+    const std::size_t to = unit.next[static_cast<std::size_t>(unit.memberships[n].token)]++;
+    plan.member_group_[to] = unit.groups[n];
+    plan.member_rank_[to] = unit.ranks[n];
   }
 }
 
-CachedPlan HeadCache::append(const NewTokens& tokens) {
+CachedPlan HeadCache::append(const NewTokens& tokens, CachedPlan discarded) {
   const std::size_t units = tokens.sequences.size() * static_cast<std::size_t>(shape_.heads);
   require<InputError>(
       tokens.query_lists.size() == units && (tokens.key_lists.empty() || tokens.key_lists.size() == units),
       "cache: ", tokens.query_lists.size(), " lists of queries and ", tokens.key_lists.size(),
       " of keys, but there are ", units, " units");
-  CachedPlan plan;
+  CachedPlan plan = std::move(discarded);
+  plan.clear();
   plan.sequences_ = static_cast<std::int64_t>(tokens.sequences.size());
   plan.heads_ = shape_.heads;
   plan.tokens_ = tokens.tokens;
-  plan.unit_offsets_ = plan.member_offsets_ = plan.view_offsets_ = {0};
+  for (auto* offsets : {&plan.unit_offsets_, &plan.member_offsets_, &plan.view_offsets_}) offsets->push_back(0);
   UnitQueries unit;
   for (std::size_t index = 0; index < tokens.sequences.size(); ++index) {
     Sequence& sequence = at(tokens.sequences[index]);

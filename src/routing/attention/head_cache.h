@@ -42,6 +42,7 @@ class CachedPlan {
 
  private:
   friend class HeadCache;
+  void clear();
   std::int64_t sequences_ = 0, heads_ = 0, tokens_ = 0, store_rows_ = 0;
   std::vector<std::int32_t> query_order_, key_order_, key_rows_, query_origins_, member_rank_;
   std::vector<std::int64_t> groups_, unit_offsets_, member_offsets_, member_group_, view_offsets_;
@@ -68,8 +69,9 @@ class HeadCache {
     std::span<const TokenLists> query_lists = {};  // [sequences * heads]
     std::span<const TokenLists> key_lists = {};    // likewise; empty where they are those of the queries
   };
-  // Takes the keys, and says what the queries read. Before the next call, release() must follow.
-  CachedPlan append(const NewTokens& tokens);
+  // Takes the keys, and says what the queries read. Before the next call, release() must follow. A plan that nobody
+  // needs any more may be handed over for its memory.
+  CachedPlan append(const NewTokens& tokens, CachedPlan discarded = {});
   // Lets go of the keys that no later query of these sequences can read.
   void release(std::span<const std::int64_t> sequences);
 
@@ -107,7 +109,8 @@ class HeadCache {
   void join(List& list, std::int32_t row, std::int32_t position);
   void let_go(List& list, std::int64_t rank);
   void read_unit(const NewTokens& tokens, std::size_t index, std::int64_t head, UnitQueries& unit);
-  void add_groups(const Sequence& sequence, std::int64_t head, const UnitQueries& unit, CachedPlan& plan) const;
+  void add_groups(const Sequence& sequence, std::int64_t head, UnitQueries& unit, CachedPlan& plan) const;
+  static void add_members(UnitQueries& unit, CachedPlan& plan);
 
   HeadCacheShape shape_;
   at::Tensor keys_, values_;  // [capacity, dim]

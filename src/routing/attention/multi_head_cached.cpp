@@ -4,7 +4,9 @@
 #include "routing/core/error.h"
 #include "routing/kernels/attend.h"
 
+#include <algorithm>
 #include <optional>
+#include <tuple>
 #include <utility>
 #include <variant>
 
@@ -34,19 +36,31 @@ std::string why_not(const HeadGroupConfig& group, AttentionKind kind) {
   return "heads read on both sides";
 }
 
-// Keys with the column of recency, where the first token of sequence b stands at first_positions[b].
-at::Tensor with_recency(const at::Tensor& keys, std::span<const std::int64_t> first_positions, double scale) {
-  at::Tensor longer = at::empty({keys.size(0), keys.size(1), keys.size(2), keys.size(3) + 1}, keys.options());
-  longer.narrow(3, 0, keys.size(3)).copy_(keys);
-  float* last = longer.data_ptr<float>() + keys.size(3);
-  for (const std::int64_t first : first_positions) {
-    for (std::int64_t head = 0; head < keys.size(1); ++head) {
-      for (std::int64_t token = 0; token < keys.size(2); ++token, last += longer.size(3)) {
-        *last = static_cast<float>(recency_of_key(head, keys.size(1), first + token, scale));
+// Rows with one more number at their end, that of (sequence, head, token).
+template <class Number>
+at::Tensor with_column(const at::Tensor& heads, const Number& number) {
+  const auto [sequences, count, tokens, dim] = std::tuple(heads.size(0), heads.size(1), heads.size(2), heads.size(3));
+  at::Tensor longer = at::empty({sequences, count, tokens, dim + 1}, heads.options());
+  const kernels::HeadRows<const float> from = rows_of(heads);
+  float* to = longer.data_ptr<float>();
+  for (std::int64_t sequence = 0; sequence < sequences; ++sequence) {
+    for (std::int64_t head = 0; head < count; ++head) {
+      const float* row = from.data + sequence * from.batch_stride + head * from.head_stride;
+      for (std::int64_t token = 0; token < tokens; ++token, row += from.row_stride) {
+        to = std::copy(row, row + dim, to);
+        *to++ = number(sequence, head, token);
       }
     }
   }
   return longer;
+}
+
+// Keys with the column of recency, where the first token of sequence b stands at first_positions[b].
+at::Tensor with_recency(const at::Tensor& keys, std::span<const std::int64_t> first_positions, double scale) {
+  return with_column(keys, [&](std::int64_t sequence, std::int64_t head, std::int64_t token) {
+    const std::int64_t position = first_positions[static_cast<std::size_t>(sequence)] + token;
+    return static_cast<float>(recency_of_key(head, keys.size(1), position, scale));
+  });
 }
 
 }  // namespace
@@ -121,14 +135,14 @@ void MultiHeadAttentionImpl::attend_cached(std::size_t index, const QueryKey& qk
   at::Tensor queries = with_adjacent_numbers(qk.q);
   at::Tensor keys = qk.k.defined() ? with_adjacent_numbers(qk.k) : qk.k;
   if (group.config.recency) {
-    queries = with_one(queries);
+    queries = with_column(queries, [](auto...) { return 1.0F; });
     keys = with_recency(keys, first_positions, scale);
   }
   if (keys.defined()) {
     tokens.keys = rows_of(keys);
     tokens.values = rows_of(v);
   }
-  kept.last_plan = kept.heads.append(tokens);
+  kept.last_plan = kept.heads.append(tokens, std::move(kept.last_plan));
   const at::Tensor& table = kept.relative_key.defined() ? kept.relative_key : kept.relative_value;
   kernels::AttendProblem problem{.plan = kept.last_plan.plan(),
                                  .rules = {.dim = kept.shape.key_dim,

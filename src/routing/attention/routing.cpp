@@ -19,7 +19,9 @@ struct SideSelection {
 };
 
 at::Tensor cpu_floats(const at::Tensor& vectors) {
-  return vectors.detach().to(at::kCPU, at::kFloat).contiguous();
+  // Nothing to do, as mostly; asking torch to do nothing takes its time for a single token.
+  const bool ready = vectors.device().is_cpu() && vectors.scalar_type() == at::kFloat && vectors.is_contiguous();
+  return ready && !vectors.requires_grad() ? vectors : vectors.detach().to(at::kCPU, at::kFloat).contiguous();
 }
 
 std::span<const float> unit_vectors(const at::Tensor& vectors, std::int64_t unit) {

@@ -5,6 +5,9 @@
 
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <cstddef>
+#include <vector>
+
 namespace routing {
 namespace {
 
@@ -92,6 +95,19 @@ Normalised normalise(const at::Tensor& rows, const at::Tensor& gain, const at::T
   return {output, mean, inverse};
 }
 
+// Of rows in any number of dimensions; contiguous, unless they are placed rows.
+at::Tensor normalised_rows(const at::Tensor& rows, const at::Tensor& gain, const at::Tensor& bias, double eps) {
+  const auto contiguous = [](const at::Tensor& vector) { return vector.defined() ? vector.contiguous() : vector; };
+  const at::Tensor gain_values = contiguous(gain);
+  const at::Tensor bias_values = contiguous(bias);
+  at::Tensor output = at::empty(rows.sizes(), rows.options());
+  const auto count = static_cast<std::size_t>(num_rows(rows));
+  std::vector<float> statistics(2 * count);
+  kernels::layer_norm(kernel_inputs(rows, gain_values, bias_values), eps,
+                      {statistics.data(), statistics.data() + count}, output.data_ptr<float>());
+  return output;
+}
+
 struct Gradients {
   at::Tensor rows, gain, bias;
 };
@@ -153,6 +169,10 @@ class LayerNormFunction : public torch::autograd::Function<LayerNormFunction> {
 
 at::Tensor layer_norm(const at::Tensor& input, const at::Tensor& gain, const at::Tensor& bias, double eps) {
   check_call(input, gain, bias, eps);
+  // Without a graph there is nothing to save for; a row at a time, that would cost more than the norm.
+  if (!at::GradMode::is_enabled() && takes_kernels(input)) {
+    return normalised_rows(has_placed_rows(input) ? input : input.contiguous(), gain, bias, eps);
+  }
   if (has_placed_rows(input)) return LayerNormFunction::apply(input, if_defined(gain), if_defined(bias), eps);
   const at::Tensor rows = input.reshape({-1, input.size(-1)}).contiguous();
   return LayerNormFunction::apply(rows, if_defined(gain), if_defined(bias), eps).view(input.sizes());

@@ -4,6 +4,7 @@
 #include "routing/kernels/dense.h"
 #include "routing/ops/packed_weights.h"
 
+#include <c10/util/SmallVector.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <vector>
@@ -53,11 +54,14 @@ struct GradientCall {
   Wanted wanted;
 };
 
+// input [..., in], contiguous.
 at::Tensor kernel_forward(const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias,
                           const LinearOptions& options) {
-  at::Tensor output = at::empty({input.size(0), weight.size(0)}, input.options());
+  c10::SmallVector<std::int64_t, 4> sizes(input.sizes().begin(), input.sizes().end());
+  sizes.back() = weight.size(0);
+  at::Tensor output = at::empty(sizes, input.options());
   const at::Tensor bias_values = bias.defined() ? bias.contiguous() : bias;
-  kernels::dense_product(input.data_ptr<float>(), input.size(0),
+  kernels::dense_product(input.data_ptr<float>(), input.numel() / weight.size(1),
                          packed_weight(weight, WeightUse::forward, dense_type(options.precision)),
                          {.bias = bias.defined() ? bias_values.data_ptr<float>() : nullptr,
                           .relu = options.activation == Activation::relu},
@@ -160,6 +164,10 @@ class LinearFunction : public torch::autograd::Function<LinearFunction> {
 at::Tensor linear(const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias,
                   const LinearOptions& options) {
   check_call(input, weight, bias);
+  // Without a graph there is nothing to save for; a row at a time, that would cost more than the product.
+  if (!at::GradMode::is_enabled() && takes_kernels(input)) {
+    return kernel_forward(input.contiguous(), weight, bias, options);
+  }
   std::vector<std::int64_t> sizes = input.sizes().vec();
   sizes.back() = weight.size(0);
   const at::Tensor rows = input.reshape({-1, weight.size(1)}).contiguous();

@@ -4,9 +4,11 @@
 #include <c10/core/TensorImpl.h>
 #include <c10/util/intrusive_ptr.h>
 
+#include <functional>
 #include <iterator>
 #include <list>
 #include <mutex>
+#include <unordered_map>
 #include <utility>
 
 namespace routing {
@@ -14,6 +16,20 @@ namespace {
 
 using WeakTensor = c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>;
 using WeakStorage = c10::weak_intrusive_ptr<c10::StorageImpl>;
+
+// One entry each.
+struct Key {
+  const c10::TensorImpl* tensor = nullptr;
+  WeightUse use = WeightUse::forward;
+  kernels::DenseType type = kernels::DenseType::fp32;
+  friend bool operator==(const Key&, const Key&) = default;
+};
+struct KeyHash {
+  std::size_t operator()(const Key& key) const {
+    const auto kind = 2 * static_cast<std::size_t>(key.use) + static_cast<std::size_t>(key.type);
+    return std::hash<const c10::TensorImpl*>()(key.tensor) + kind;
+  }
+};
 
 // Weak references keep the two objects' addresses from being used again while the entry lives, so that equal addresses
 // mean the same objects.
@@ -26,8 +42,9 @@ struct Entry {
   kernels::DenseType type = kernels::DenseType::fp32;
   kernels::PackedMatrix matrix = {};
 
+  Key key() const { return {tensor._unsafe_get_target(), use, type}; }
   bool is_of(const at::Tensor& weight, WeightUse wanted_use, kernels::DenseType wanted_type) const {
-    return tensor._unsafe_get_target() == weight.unsafeGetTensorImpl() && use == wanted_use && type == wanted_type;
+    return key() == Key{weight.unsafeGetTensorImpl(), wanted_use, wanted_type};
   }
   bool is_current(const at::Tensor& weight) const {
     return storage._unsafe_get_target() == weight.storage().unsafeGetStorageImpl() && data == weight.data_ptr() &&
@@ -43,10 +60,10 @@ class PackedWeights {
     if (weight.is_inference()) return pack(weight, use, type);
     {
       const std::lock_guard lock(mutex_);
-      for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
-        if (!entry->is_of(weight, use, type) || !entry->is_current(weight)) continue;
-        entries_.splice(entries_.begin(), entries_, entry);
-        return entry->matrix;
+      const auto found = index_.find({weight.unsafeGetTensorImpl(), use, type});
+      if (found != index_.end() && found->second->is_current(weight)) {
+        entries_.splice(entries_.begin(), entries_, found->second);
+        return found->second->matrix;
       }
     }
     Entry made{.tensor = WeakTensor(weight.getIntrusivePtr()),
@@ -58,15 +75,16 @@ class PackedWeights {
                .matrix = pack(weight, use, type)};
     kernels::PackedMatrix matrix = made.matrix;
     const std::lock_guard lock(mutex_);
-    entries_.remove_if([&](const Entry& entry) { return entry.is_dead() || entry.is_of(weight, use, type); });
+    drop_if([&](const Entry& entry) { return entry.is_dead() || entry.is_of(weight, use, type); });
     entries_.push_front(std::move(made));
+    index_[entries_.front().key()] = entries_.begin();
     shrink();
     return matrix;
   }
 
   PackedWeightsState state() {
     const std::lock_guard lock(mutex_);
-    entries_.remove_if([](const Entry& entry) { return entry.is_dead(); });
+    drop_if([](const Entry& entry) { return entry.is_dead(); });
     return {entries_.size(), total_bytes()};
   }
   void set_limit(std::size_t bytes) {
@@ -88,6 +106,18 @@ class PackedWeights {
                                      : kernels::PackedMatrix::for_data_gradient(values, shape, type);
   }
 
+  template <class Condition>
+  void drop_if(const Condition& condition) {
+    for (auto entry = entries_.begin(); entry != entries_.end();) {
+      if (!condition(*entry)) {
+        ++entry;
+        continue;
+      }
+      index_.erase(entry->key());
+      entry = entries_.erase(entry);
+    }
+  }
+
   std::size_t total_bytes() const {
     std::size_t total = 0;
     for (const Entry& entry : entries_) total += entry.matrix.bytes();
@@ -98,12 +128,14 @@ class PackedWeights {
     std::size_t total = total_bytes();
     while (total > limit_) {
       total -= entries_.back().matrix.bytes();
+      index_.erase(entries_.back().key());
       entries_.pop_back();
     }
   }
 
   std::mutex mutex_;
   std::list<Entry> entries_;  // most recently used first
+  std::unordered_map<Key, std::list<Entry>::iterator, KeyHash> index_;
   std::size_t limit_ = std::size_t{1} << 30U;
 };
 
