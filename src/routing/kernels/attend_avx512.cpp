@@ -14,6 +14,7 @@ namespace {
 // clang-format off
 #include "routing/kernels/attend_vectors.inl"
 #include "routing/kernels/attend_loops.inl"
+#include "routing/kernels/attend_one.inl"
 #include "routing/kernels/attend_backward.inl"
 // clang-format on
 

@@ -1,4 +1,4 @@
-// One block of fused attention: its scores tile by tile, and its forward pass. Included after attend_vectors.inl.
+// One block of fused attention: its scores tile by tile, and its softmax. Included after attend_vectors.inl.
 // Legend: i a lane (query of the block), j a key of the tile, d and e numbers of a key or value vector.
 
 // What the tiles of a block share about its lanes. Lanes without a query see nothing.
@@ -336,20 +336,4 @@ inline float lse_of(const Softmax& softmax, std::int64_t i) {
 
 inline std::int64_t scratch_size(std::int64_t dim, std::int64_t value_dim, std::int64_t /*max_relative*/) {
   return carve(dim, value_dim, nullptr, nullptr);
-}
-
-inline void forward(const Block& block, const BlockResult& result, float* scratch) {
-  Memory memory;
-  carve(block.dim, block.value_dim, scratch, &memory);
-  Lanes lanes;
-  read_lanes(block, lanes);
-  pack_lanes(block, block.q, block.q_stride, block.dim, block.scale, memory.q);
-  Softmax softmax;
-  attend_block(block, lanes, memory, softmax);
-  for (std::int64_t i = 0; i < block.num_queries; ++i) {
-    const BlockResult::Row row = result.row(i, block.query_positions[i], block.value_dim);
-    const float factor = softmax.total[i] == 0.0F ? 0.0F : row.factor / softmax.total[i];
-    for (std::int64_t e = 0; e < block.value_dim; ++e) row.output[e] = memory.o[e * kLanes + i] * factor;
-    *row.lse = lse_of(softmax, i);
-  }
 }
