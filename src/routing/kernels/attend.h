@@ -50,8 +50,8 @@ struct AttendPlan {
   // query row r of unit u is at position r + query_origins[u]. Null means that rows are positions.
   const std::int32_t* key_rows = nullptr;
   const std::int32_t* query_origins = nullptr;  // [batch * heads]
-  const std::int64_t* groups = nullptr;        // [groups, 4]
-  const std::int64_t* unit_offsets = nullptr;  // [batch * heads + 1]
+  const std::int64_t* groups = nullptr;         // [groups, 4]
+  const std::int64_t* unit_offsets = nullptr;   // [batch * heads + 1]
   const std::int64_t* member_offsets = nullptr;
   const std::int64_t* member_group = nullptr;
   const std::int32_t* member_rank = nullptr;

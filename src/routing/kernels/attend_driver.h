@@ -66,8 +66,7 @@ struct BlockNumber {
 // Blocks of one call.
 class Blocks {
  public:
-  Blocks(const AttendProblem& problem, const AttendLoops& loops)
-      : problem_(problem), lanes_(loops.lanes) {
+  Blocks(const AttendProblem& problem, const AttendLoops& loops) : problem_(problem), lanes_(loops.lanes) {
     const PackedTables* packed = problem.rules.packed_tables;
     tables_ = packed != nullptr ? &packed->contents() : &own_tables_.emplace(problem.rules, loops);
   }
