@@ -137,6 +137,16 @@ TEST(Generate, AFailureLeavesNoSequenceBehind) {
   EXPECT_EQ(decoder->begin({}).sequence, 0);
 }
 
+TEST(Generate, MemoryIsLookedForForAllSamplesTogether) {
+  // Full heads of small_experiment take 176 bytes a token: 2 layers, 2 heads, keys and values of 4 floats, 12 bytes.
+  const auto decoder = make_decoder(model_of("full"), {.memory_limit = 1 << 20});
+  const std::vector<Ids> prompts{{1, 2, 3}};
+  const GenerateOptions one{.max_new_tokens = 4000};
+  EXPECT_NO_THROW(generate(*decoder, prompts, one, [](auto, const auto&, auto) { return false; }));
+  const GenerateOptions two{.max_new_tokens = 4000, .samples_per_prompt = 2};
+  EXPECT_THROW(generate(*decoder, prompts, two), InputError);
+}
+
 TEST(Generate, WrongOptionsAreRefused) {
   const auto decoder = make_decoder(model_of("local"));
   const std::vector<Ids> prompts{{1}};

@@ -33,7 +33,7 @@ class Generation {
     const auto given = static_cast<std::int64_t>(prompt.size());
     const std::int64_t room = longest == 0 ? options_.max_new_tokens : longest - (reads_source() ? 0 : given);
     const std::int64_t left = std::min(options_.max_new_tokens, room);
-    const Decoder::Begun begun = decoder_.begin(prompt, left);
+    const Decoder::Begun begun = decoder_.begin(prompt, left * static_cast<std::int64_t>(count));
     for (std::size_t number = first; number < first + count; ++number) {
       const bool last = number + 1 == first + count;
       active_.push_back({.number = number,

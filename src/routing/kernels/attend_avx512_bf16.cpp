@@ -24,7 +24,7 @@ inline void multiply_block(const Product& product, std::int64_t row, std::int64_
   __m512 sums[kRows][kVectors];
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 2
+#pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) {
       sums[r][v] = kAdd ? _mm512_loadu_ps(c + r * product.c_stride + v * kLanes) : _mm512_setzero_ps();
     }
@@ -33,27 +33,33 @@ inline void multiply_block(const Product& product, std::int64_t row, std::int64_
   const Pair* b = product.b + column;
   for (std::int64_t t = 0; t < product.depth; t += 2) {
     __m512bh right[kVectors];
-#pragma GCC unroll 2
+#pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) right[v] = (__m512bh)_mm512_loadu_si512(b + v * kLanes);
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
       int pair;
       __builtin_memcpy(&pair, a + r * product.a_stride + t, sizeof(pair));
       const __m512bh left = (__m512bh)_mm512_set1_epi32(pair);
-#pragma GCC unroll 2
+#pragma GCC unroll 4
       for (int v = 0; v < kVectors; ++v) sums[r][v] = _mm512_dpbf16_ps(sums[r][v], left, right[v]);
     }
     b += product.b_stride;
   }
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 2
+#pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) _mm512_storeu_ps(c + r * product.c_stride + v * kLanes, sums[r][v]);
   }
 }
 
 template <bool kAdd>
 inline void multiply(const Product& product) {
+  if (product.rows == 1) {
+    std::int64_t column = 0;
+    for (; column + 64 <= product.columns; column += 64) multiply_block<1, 4, kAdd>(product, 0, column);
+    for (; column < product.columns; column += 16) multiply_block<1, 1, kAdd>(product, 0, column);
+    return;
+  }
   constexpr int kRows = 8;
   for (std::int64_t row = 0; row < product.rows; row += kRows) {
     std::int64_t column = 0;

@@ -261,7 +261,7 @@ inline void backward(const Block& block, const BlockGradient& gradient, float* s
   Memory memory;
   carve(block.dim, block.value_dim, table_limit(block), scratch, memory);
   Queries queries;
-  read_queries(block, queries);
+  read_queries(block, /*one_row=*/false, queries);
   const Tables tables = tables_of(block);
   const std::int64_t padded = round_up(block.dim, kStep);
   const std::int64_t value_padded = round_up(block.value_dim, kStep);

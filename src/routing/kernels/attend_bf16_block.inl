@@ -11,7 +11,7 @@ constexpr float kLn2 = 0.693147181F;
 
 struct Strip {
   std::int64_t begin = 0;      // first query
-  std::int64_t rows = 0;       // of products: its queries, rounded up to 16
+  std::int64_t rows = 0;       // of products: its queries, rounded up to 16; of one query forward, 1
   std::int64_t first_key = 0;  // all visible keys lie between these ranks
   std::int64_t last_key = 0;
   std::int64_t all_see_from = 0;  // every row sees all keys between these, if there are any
@@ -62,14 +62,15 @@ inline void read_query(const Block& block, std::int64_t i, Strip& strip, Queries
   if (highest >= queries.table_to) queries.table_to = highest + 1;
 }
 
-inline void read_queries(const Block& block, Queries& queries) {
+// `one_row`: products may have a single row, where there is a single query.
+inline void read_queries(const Block& block, bool one_row, Queries& queries) {
   queries.first_key = queries.table_from = INT32_MAX;
   queries.num_strips = (block.num_queries + kStep - 1) / kStep;
   for (std::int64_t s = 0; s < queries.num_strips; ++s) {
     Strip& strip = queries.strips[s];
     strip.begin = s * kStep;
     const std::int64_t count = block.num_queries - strip.begin < kStep ? block.num_queries - strip.begin : kStep;
-    strip.rows = round_up(count, kVector);
+    strip.rows = one_row && block.num_queries == 1 ? 1 : round_up(count, kVector);
     strip.first_key = INT32_MAX;
     strip.all_see_to = count == kStep ? INT32_MAX : 0;  // rows without a query never see anything
     for (std::int64_t i = strip.begin; i < strip.begin + kStep; ++i) {

@@ -79,16 +79,19 @@ inline void add_by_row(const Block& block, const TableLanes& lanes, __m512 weigh
 }
 
 inline void clear_sums(const Queries& queries, std::int64_t table_rows, float* sums) {
-  for (std::int64_t i = 0; i < queries.num_strips * kStep; ++i) {
+  const std::int64_t rows = queries.strips[0].rows == 1 ? 1 : queries.num_strips * kStep;
+  for (std::int64_t i = 0; i < rows; ++i) {
     clear_floats(sums + i * table_rows + queries.table_from, queries.table_to - queries.table_from);
   }
 }
 
-// rounded[i][x - table_from] of sums[i][x] for the rows of one strip.
+// rounded[i][x - table_from] of sums[i][x] for all rows of one strip, with or without a query; of a single query for
+// its own.
 inline void round_sums(const Queries& queries, const Strip& strip, const float* sums, std::int64_t table_rows,
                        Half* rounded) {
   const std::int64_t width = queries.table_to - queries.table_from;
-  for (std::int64_t i = 0; i < kStep; ++i) {
+  const std::int64_t rows = strip.rows == 1 ? 1 : kStep;
+  for (std::int64_t i = 0; i < rows; ++i) {
     const float* from = sums + (strip.begin + i) * table_rows + queries.table_from;
     for (std::int64_t x = 0; x < width; x += kStep) {
       store_halves(rounded + i * width + x, _mm512_loadu_ps(from + x), _mm512_loadu_ps(from + x + kVector));
@@ -143,7 +146,7 @@ inline void softmax_strip(const Block& block, const Queries& queries, const Stri
   const __m512 hidden = _mm512_set1_ps(-__builtin_inff());
   const __m512 factor = _mm512_set1_ps(block.scale * kLog2E);
   std::uint64_t visible[kStep];
-  alignas(64) float row_largest[kStep];
+  alignas(64) float row_largest[kStep] = {};
   for (std::int64_t r = 0; r < strip.rows; ++r) {
     const std::int64_t i = strip.begin + r;
     visible[r] = columns.all_visible ? ~std::uint64_t{0} : visible_keys(queries, tile, i);
@@ -274,7 +277,7 @@ inline void forward(const Block& block, const BlockResult& result, float* scratc
   Memory memory;
   carve(block.dim, block.value_dim, table_limit(block), scratch, memory);
   Queries queries;
-  read_queries(block, queries);
+  read_queries(block, /*one_row=*/true, queries);
   if (block.first_of_run) memory.ring->clear();
   pack_rows(block.q, block.q_stride, block.query_positions, block.num_queries, block.dim, memory.q_rows);
   attend_block(block, queries, tables_of(block), memory);

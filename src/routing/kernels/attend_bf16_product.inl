@@ -14,7 +14,7 @@ struct Product {
   std::int64_t a_stride = 0;
   const Pair* b = nullptr;  // rows t and t + 1, woven
   std::int64_t b_stride = 0;
-  std::int64_t rows = 0;     // a multiple of 16
+  std::int64_t rows = 0;     // 1 or a multiple of 16; there is room for 16 in any case
   std::int64_t columns = 0;  // a multiple of 16
   std::int64_t depth = 0;    // a multiple of 32
 };
