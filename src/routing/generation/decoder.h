@@ -44,8 +44,8 @@ class Decoder {
   };
   // A new sequence that begins with these tokens, which may be none; of an encoder-decoder they are the source, of at
   // least one token, and the target begins empty. `expected_tokens` are those that will follow, forks' tokens among
-  // them: memory is looked for beforehand. Throws an InputError for ids outside of the vocabulary, sequences longer than longest_sequence(), and
-  // for more tokens than memory holds.
+  // them: memory is looked for beforehand. Throws an InputError for ids outside of the vocabulary, sequences longer
+  // than longest_sequence(), and for more tokens than memory holds.
   virtual Begun begin(std::span<const std::int32_t> prompt, std::int64_t expected_tokens = 0) = 0;
   // Reads one more token of each sequence, no sequence twice; the logits of the next ones, [sequences, vocabulary].
   virtual at::Tensor step(std::span<const std::int64_t> sequences, std::span<const std::int32_t> tokens) = 0;
