@@ -66,7 +66,7 @@ class Decoding {
   std::vector<std::int64_t> begin(std::int64_t count, std::int64_t position) {
     std::vector<std::int64_t> sequences;
     for (std::int64_t i = 0; i < count; ++i) {
-      sequences.push_back(decoder_->begin(tokens_.next(position), kStepsARun + 1).sequence);
+      sequences.push_back(decoder_->begin(tokens_.next(position), {.new_tokens = kStepsARun + 1, .forks = 1}).sequence);
     }
     return sequences;
   }

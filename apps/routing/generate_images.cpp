@@ -15,6 +15,7 @@
 #include <iomanip>
 #include <sstream>
 #include <system_error>
+#include <utility>
 
 namespace routing {
 namespace {
@@ -23,6 +24,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kSheet = "sheet.png";
 const std::string kPrefix = "sample-";
+constexpr std::size_t kMostCompletions = 100;
 
 ImageShape shape_of(const GenerateJob& job) {
   return {.height = job.config().model.image_height, .width = job.config().model.image_width};
@@ -94,16 +96,33 @@ void remove_old_images(const fs::path& folder) {
   for (const fs::path& path : old) fs::remove(path);
 }
 
+// Many images are shown smaller; of more than fit, the first.
+Image sheet_that_fits(std::vector<Image> images, std::size_t group) {
+  SheetOptions options{.group = static_cast<std::int64_t>(group)};
+  while (images.size() > group || options.magnification > 1) {
+    try {
+      return contact_sheet(images, options);
+    } catch (const InputError&) {
+      if (options.magnification > 1) {
+        options.magnification /= 2;
+      } else {
+        images.resize((images.size() / group + 1) / 2 * group);
+      }
+    }
+  }
+  return contact_sheet(images, options);
+}
+
 // Original, given half and completions of each, side by side; or the images alone.
 Image sheet_of(const std::vector<Image>& originals, const std::vector<Image>& made, std::size_t each) {
-  if (originals.empty()) return contact_sheet(made);
+  if (originals.empty()) return sheet_that_fits(made, 1);
   std::vector<Image> all;
   for (std::size_t i = 0; (i + 1) * each <= made.size(); ++i) {
     all.push_back(originals[i]);
     all.push_back(image_from_tokens(upper_half_tokens(originals[i]), originals[i].shape));
     for (std::size_t k = 0; k < each; ++k) all.push_back(made[i * each + k]);
   }
-  return contact_sheet(all, {.group = static_cast<std::int64_t>(2 + each)});
+  return sheet_that_fits(std::move(all), 2 + each);
 }
 
 class ImageWork {
@@ -113,6 +132,8 @@ class ImageWork {
     for (const Image& image : originals_) prompts_.push_back(upper_half_tokens(image));
     const bool completes_data = !job.arguments.complete_split.empty();
     each_ = originals_.empty() || completes_data ? 1 : static_cast<std::size_t>(job.arguments.num_samples);
+    require<ConfigError>(originals_.empty() || each_ <= kMostCompletions, "--num-samples is ", each_, ", but ",
+                         kMostCompletions, " completions of an image are the most that fit on a sheet; ask for fewer");
     if (prompts_.empty()) prompts_.resize(static_cast<std::size_t>(job.arguments.num_samples));
   }
 
@@ -124,7 +145,11 @@ class ImageWork {
     const auto batch = static_cast<std::size_t>(job_.arguments.batch_size);
     tokens_ = static_cast<std::int64_t>(all) * (shape_of(job_).values() - prompt_length());
     for (std::size_t first = 0; first < all && !InterruptGuard::requested(); first += batch) {
-      make(first, std::min(batch, all - first), *decoder);
+      try {
+        make(first, std::min(batch, all - first), *decoder);
+      } catch (const Interrupted&) {
+        if (first == 0) throw;
+      }
     }
     display_.finish();
     if (made_.size() >= each_) {

@@ -7,7 +7,7 @@
 namespace routing {
 namespace {
 
-constexpr std::int64_t kMostTokens = 1000000000000;
+constexpr std::int64_t kMostTokens = 1000000000;
 constexpr std::int64_t kMostMebibytes = std::int64_t{1} << 40;
 
 void add_prompt_options(CLI::App& app, GenerateArguments& arguments) {
@@ -186,6 +186,10 @@ void finish_generate_options(const CLI::App& app, GenerateArguments& arguments) 
   }
   if (arguments.has("--image") && arguments.has("--complete-split")) {
     throw UsageError("--image and --complete-split were both given", "choose the images of one of them");
+  }
+  if (arguments.logprobs) refuse_given(arguments, {"--echo"}, "writes text, but --logprobs writes a line a token");
+  if (arguments.no_cache) {
+    refuse_given(arguments, {"--memory-limit", "--prefill-block"}, "is for a cache, but --no-cache has none");
   }
   if (arguments.beams == 0) {
     refuse_given(arguments, {"--length-penalty"}, "is for beams, but none were asked for with --beams N");

@@ -92,11 +92,15 @@ int sample_text(const TextBatch::Parts& parts, GenerateOptions options, Decoder&
     options.first_sample = static_cast<std::uint64_t>(first);
     parts.report.begin_batch();
     TextBatch batch(parts, first, options.samples_per_prompt);
-    const std::vector<Sample> samples = generate(
-        decoder, prompts, options, [&](std::size_t place, const TokenDraw& draw, std::span<const float> logits) {
-          return batch.take(place, draw, logits);
-        });
-    batch.finish(samples, decoder);
+    try {
+      const std::vector<Sample> samples = generate(
+          decoder, prompts, options, [&](std::size_t place, const TokenDraw& draw, std::span<const float> logits) {
+            return batch.take(place, draw, logits);
+          });
+      batch.finish(samples, decoder);
+    } catch (const Interrupted&) {
+      if (first == 0) throw;
+    }
   }
   if (parts.printer.streams()) parts.printer.end();
   return InterruptGuard::requested() ? kInterrupted : kDone;
@@ -109,6 +113,7 @@ int search_text(const TextBatch::Parts& parts, const GenerateOptions& options, D
                                                     {.beams = parts.job.arguments.beams,
                                                      .max_new_tokens = options.max_new_tokens,
                                                      .end_token = options.end_token,
+                                                     .known_tokens = options.known_tokens,
                                                      .length_penalty = parts.job.arguments.length_penalty});
   const double seconds = parts.report.seconds();
   const auto before = parts.job.reads_source() ? 0 : static_cast<std::int64_t>(parts.prompt.ids.size());
@@ -157,6 +162,7 @@ int generate_text(const GenerateJob& job, Prompt prompt) {
   const std::unique_ptr<Decoder> decoder = job.decoder(report);
   GenerateOptions options = job.options();
   options.end_token = end_token(job, *tokenizer);
+  options.known_tokens = tokenizer->vocabulary_size();
   if (!job.arguments.has("--max-new-tokens")) {
     options.max_new_tokens = job.reads_source() ? job.config().train.sequence_length : GenerateOptions().max_new_tokens;
   }

@@ -131,8 +131,10 @@ int main(int argc, char** argv) {
     const std::string message = error.what_without_backtrace();
     return report(message.substr(0, message.find('\n')), "", kFailed);
   } catch (const std::bad_alloc&) {
-    return report("not enough memory; lower train.batch_size, train.sequence_length or the sizes of the model", "",
-                  kFailed);
+    return report(
+        "not enough memory; lower train.batch_size, train.sequence_length or the sizes of the model; of generate, "
+        "-n, --batch-size or the prompt",
+        "", kFailed);
   } catch (const std::exception& error) {
     return report(error.what(), "", kFailed);
   }

@@ -187,7 +187,11 @@ struct Written {
 
 std::string indented(const std::string& text) {
   std::string lines = "  ";
-  for (const char letter : text) lines += letter == '\n' ? "\n  " : std::string(1, letter);
+  for (const char letter : text) {
+    // A young model may write anything; a terminal need not obey.
+    const bool control = static_cast<unsigned char>(letter) < 0x20 || letter == 0x7f;
+    lines += letter == '\n' ? "\n  " : std::string(1, control ? ' ' : letter);
+  }
   return lines;
 }
 
@@ -216,7 +220,8 @@ void print_result(const QuickstartOptions& options, const ExperimentConfig& conf
             << "Pictures\n"
             << "  " << written.curves.string() << "   loss while training\n"
             << "  " << written.patterns.string() << "   what each attention pattern reads\n\n"
-            << "A sample (nucleus 0.8, temperature 1, seed 1), behind " << kPromptBytes << " held-out bytes\n"
+            << "A sample (nucleus 0.8, temperature 1, seed 1), behind " << std::min(kPromptBytes, scores.model.tokens)
+            << " held-out bytes\n"
             << indented(scores.sample) << "\n\n"
             << "Go on with\n"
             << "  routing generate " << run << " --prompt \"A word is\" -n 500       more text from it\n"

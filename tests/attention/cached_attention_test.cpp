@@ -264,7 +264,8 @@ TEST(CachedLayer, FullHeadsKeepEveryKeyAndSaySo) {
   attention->forward_cached(random_tensor({1, 500, kWidth}, 10, at::kFloat), cache, std::vector<std::int64_t>{0},
                             MatmulPrecision::fp32);
   EXPECT_EQ(cache.bytes(), reserved);
-  EXPECT_EQ(cache.bytes_per_token(), 3 * ((20 + 20) * 4 + 3 * 4));
+  EXPECT_EQ(cache.bytes_per_token(), 3 * ((20 + 20) * 4 + 4 + 4 * 4));  // row, holders, list and plan
+  EXPECT_EQ(cache.bytes_per_forked_token(), 3 * 4 * 4);
 }
 
 TEST(CachedLayer, PatternsThatChooseFromTheWholeSequenceSayWhy) {
@@ -289,6 +290,7 @@ TEST(CachedLayer, WrongCallsAreRefused) {
   EXPECT_THROW(call({1, 0, kWidth}, {0}), InputError);
   EXPECT_THROW(call({2, 1, kWidth}, {0}), InputError);
   EXPECT_THROW(call({1, 1, kWidth}, {4}), InputError);
+  EXPECT_THROW(call({2, 1, kWidth}, {0, 0}), InputError);
   EXPECT_THROW(cache.add_sequence(0), InputError);
   EXPECT_THROW(cache.fork_sequence(7, 8), InputError);
 }

@@ -4,6 +4,7 @@
 #include "routing/core/error.h"
 #include "routing/model/encoder_decoder.h"
 #include "routing/model/transformer.h"
+#include "routing/ops/packed_weights.h"
 #include "support/message_of.h"
 #include "support/small_experiment.h"
 
@@ -125,15 +126,46 @@ TEST(Decoder, TokensOutsideOfTheVocabularyAreNamed) {
 
 TEST(Decoder, APromptThatMemoryCannotHoldIsRefusedBeforeItIsRead) {
   const auto model = text_model(small_experiment("full"));
-  // Two layers, two full heads, keys and values of 4 floats and 12 bytes of bookkeeping: 176 bytes a token.
+  // Two layers, two full heads, keys and values of 4 floats and 20 bytes of bookkeeping: 208 bytes a token.
   const auto decoder = make_decoder(model, {.memory_limit = 2 << 20});
   const Ids prompt = random_ids(20'000, 256, 7);
   EXPECT_EQ(
-      message_of<InputError>([&] { decoder->begin(prompt, 1000); }),
-      "a prompt of 20000 tokens and 1000 new ones need 4 MiB for keys and values, but 2 MiB are available; give a "
-      "shorter prompt, ask for fewer tokens, or use a model whose heads have windows (local, routing)");
+      message_of<InputError>([&] { decoder->begin(prompt, {.new_tokens = 1000}); }),
+      "a prompt of 20000 tokens and 1000 new ones need 5 MiB for keys and values, but 2 MiB are available; give a "
+      "shorter one, ask for fewer tokens or samples at a time, or use a model whose heads have windows (local, "
+      "routing)");
   EXPECT_EQ(decoder->cache_bytes(), 0);
-  EXPECT_NO_THROW(decoder->begin(random_ids(1000, 256, 7), 1000));
+  const std::int64_t one = decoder->begin(random_ids(1000, 256, 7), {.new_tokens = 5000}).sequence;
+  // What the first sequence may still take is not there for the second, until it and its forks are gone.
+  EXPECT_THROW(decoder->begin(random_ids(1000, 256, 7), {.new_tokens = 5000}), InputError);
+  const std::int64_t fork = decoder->fork(one);
+  decoder->drop(one);
+  EXPECT_THROW(decoder->begin(random_ids(1000, 256, 7), {.new_tokens = 5000}), InputError);
+  decoder->drop(fork);
+  for (int i = 0; i < 3; ++i) decoder->drop(decoder->begin(random_ids(1000, 256, 7), {.new_tokens = 5000}).sequence);
+  EXPECT_THROW(decoder->begin(Ids{1}, {.new_tokens = std::int64_t{1} << 62}), InputError);
+  // A fork copies lists: 16 bytes a token and full head.
+  EXPECT_NO_THROW(decoder->drop(decoder->begin(random_ids(4000, 256, 7), {.forks = 4}).sequence));
+  EXPECT_THROW(decoder->begin(random_ids(4000, 256, 7), {.forks = 6}), InputError);
+}
+
+TEST(Decoder, MemoryOfASourceIsLookedForToo) {
+  ExperimentConfig config = small_pairs_experiment("full");
+  config.model.positions = PositionKind::sinusoidal;
+  const auto decoder =
+      make_decoder(EncoderDecoder(config, at::TensorOptions().dtype(at::kFloat)).ptr(), {.memory_limit = 1 << 20});
+  EXPECT_NO_THROW(decoder->drop(decoder->begin(random_ids(100, 40, 7)).sequence));
+  // Two layers, four full heads of cross-attention: 416 bytes a token of the source.
+  EXPECT_THROW(decoder->begin(random_ids(4000, 40, 7)), InputError);
+}
+
+TEST(Decoder, ASequenceTakesOneTokenAStep) {
+  for (const char* content : {"routing", "random"}) {
+    const auto decoder = make_decoder(text_model(small_experiment(content)));
+    const std::int64_t one = decoder->begin(Ids{1, 2}).sequence;
+    EXPECT_THROW(decoder->step(std::vector<std::int64_t>{one, one}, Ids{3, 4}), InputError);
+    EXPECT_THROW(decoder->step(std::vector<std::int64_t>{one}, Ids{3, 4}), InputError);
+  }
 }
 
 TEST(Decoder, LongPromptsTellHowFarTheyAre) {
@@ -151,6 +183,20 @@ TEST(Decoder, MemoryDoesNotGrowWithTheTextWhereHeadsHaveWindows) {
   const std::int64_t bytes = decoder->cache_bytes();
   decoder->begin(random_ids(5000, 256, 9));
   EXPECT_EQ(decoder->cache_bytes(), bytes);
+}
+
+TEST(Decoder, TheModelsWeightsStayPackedFromTokenToToken) {
+  const std::size_t limit = packed_weights_limit();
+  set_packed_weights_limit(1000);
+  const auto model = text_model(small_experiment("routing"));
+  const auto decoder = make_decoder(model);
+  EXPECT_GE(packed_weights_limit(), static_cast<std::size_t>(model->num_parameters()) * 4);
+  const std::int64_t sequence = decoder->begin(Ids{1, 2}).sequence;
+  const PackedWeightsState before = packed_weights_state();
+  decoder->step(std::vector<std::int64_t>{sequence}, Ids{3});
+  EXPECT_EQ(packed_weights_state().entries, before.entries);
+  EXPECT_EQ(packed_weights_state().bytes, before.bytes);
+  set_packed_weights_limit(limit);
 }
 
 TEST(Decoder, ImagesEnd) {

@@ -174,31 +174,34 @@ TEST(CachedModels, SequencesOfDifferentLengthsStepTogether) {
     set_thresholds(*model);
     const at::NoGradGuard no_gradient;
     const at::Tensor tokens = random_tokens(3, 200, 37, 23);
-    const at::Tensor expected = model->logits(tokens, {});
-    const at::Tensor previous = tokens.roll(1, 1);
-    ModelCache cache = model->make_cache();
-    const std::vector<std::int64_t> lengths{150, 1, 64};
-    std::vector<std::int64_t> sequences;
-    for (std::int64_t b = 0; b < 3; ++b) {
-      sequences.push_back(cache.add_sequence());
-      const at::Tensor beginning = previous.narrow(0, b, 1).narrow(1, 0, lengths[static_cast<std::size_t>(b)]);
-      const at::Tensor last = model->logits_cached(
-          beginning, cache, std::span(sequences).subspan(static_cast<std::size_t>(b), 1), {.last_only = true});
-      EXPECT_EQ(last.sizes(), at::IntArrayRef({1, 1, 37}));
-      EXPECT_TRUE(at::equal(last[0][0], expected[b][lengths[static_cast<std::size_t>(b)] - 1]));
-    }
-    for (std::int64_t step = 0; step < 50; ++step) {
-      std::vector<at::Tensor> next;
+    for (const MatmulPrecision precision : {MatmulPrecision::fp32, MatmulPrecision::bf16}) {
+      const at::Tensor expected = model->logits(tokens, {.precision = precision});
+      const at::Tensor previous = tokens.roll(1, 1);
+      ModelCache cache = model->make_cache();
+      const std::vector<std::int64_t> lengths{150, 1, 64};
+      std::vector<std::int64_t> sequences;
       for (std::int64_t b = 0; b < 3; ++b) {
-        next.push_back(previous.narrow(0, b, 1).narrow(1, lengths[static_cast<std::size_t>(b)] + step, 1));
+        sequences.push_back(cache.add_sequence());
+        const at::Tensor beginning = previous.narrow(0, b, 1).narrow(1, 0, lengths[static_cast<std::size_t>(b)]);
+        const at::Tensor last =
+            model->logits_cached(beginning, cache, std::span(sequences).subspan(static_cast<std::size_t>(b), 1),
+                                 {.precision = precision, .last_only = true});
+        EXPECT_EQ(last.sizes(), at::IntArrayRef({1, 1, 37}));
+        EXPECT_TRUE(at::equal(last[0][0], expected[b][lengths[static_cast<std::size_t>(b)] - 1]));
       }
-      const at::Tensor rows = model->logits_cached(at::cat(next, 0), cache, sequences, {});
-      for (std::int64_t b = 0; b < 3; ++b) {
-        EXPECT_TRUE(at::equal(rows[b][0], expected[b][lengths[static_cast<std::size_t>(b)] + step])) << each.name;
+      for (std::int64_t step = 0; step < 50; ++step) {
+        std::vector<at::Tensor> next;
+        for (std::int64_t b = 0; b < 3; ++b) {
+          next.push_back(previous.narrow(0, b, 1).narrow(1, lengths[static_cast<std::size_t>(b)] + step, 1));
+        }
+        const at::Tensor rows = model->logits_cached(at::cat(next, 0), cache, sequences, {.precision = precision});
+        for (std::int64_t b = 0; b < 3; ++b) {
+          EXPECT_TRUE(at::equal(rows[b][0], expected[b][lengths[static_cast<std::size_t>(b)] + step])) << each.name;
+        }
       }
+      EXPECT_EQ(cache.length(sequences[0]), 200);
+      EXPECT_EQ(cache.length(sequences[1]), 51);
     }
-    EXPECT_EQ(cache.length(sequences[0]), 200);
-    EXPECT_EQ(cache.length(sequences[1]), 51);
   }
 }
 
@@ -264,6 +267,10 @@ TEST(CachedModels, ForksShareMemoryAndNumbersAreUsedAgain) {
   cache.drop_sequence(forks[7]);
   EXPECT_EQ(cache.add_sequence(), forks[7]);
   EXPECT_EQ(cache.length(forks[7]), 0);
+  cache.drop_sequence(forks[7]);
+  EXPECT_THROW(cache.fork_sequence(forks[7]), InputError);
+  EXPECT_THROW(cache.drop_sequence(500), InputError);
+  EXPECT_EQ(cache.add_sequence(), forks[7]);
 }
 
 TEST(CachedModels, ReservedRoomIsEnough) {

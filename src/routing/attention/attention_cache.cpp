@@ -4,7 +4,7 @@ namespace routing {
 namespace {
 
 bool keeps_everything(const HeadCacheShape& shape) {
-  return !shape.memory && shape.rules.block == 0 && !shape.rules.lookback;
+  return shape.rules.block == 0 && !shape.rules.lookback;
 }
 
 }  // namespace
@@ -23,7 +23,7 @@ void AttentionCache::drop_sequence(std::int64_t sequence) {
 
 void AttentionCache::reserve(std::int64_t tokens) {
   for (Group& group : groups_) {
-    if (keeps_everything(group.shape)) group.heads.reserve(tokens * group.shape.heads);
+    if (!group.shape.memory && keeps_everything(group.shape)) group.heads.reserve(tokens * group.shape.heads);
   }
 }
 
@@ -34,12 +34,22 @@ std::int64_t AttentionCache::bytes() const {
 }
 
 std::int64_t AttentionCache::bytes_per_token() const {
-  std::int64_t total = 0;
+  std::int64_t total = bytes_per_forked_token();
   for (const Group& group : groups_) {
     if (!keeps_everything(group.shape)) continue;
-    // A row of keys and one of values, its holders, and its number and position in a list.
+    // A row of keys and one of values, and how many hold them.
     const std::int64_t row = (group.shape.key_dim + group.shape.value_dim) * std::int64_t{sizeof(float)};
-    total += group.shape.heads * (row + 3 * std::int64_t{sizeof(std::int32_t)});
+    total += group.shape.heads * (row + std::int64_t{sizeof(std::uint32_t)});
+  }
+  return total;
+}
+
+std::int64_t AttentionCache::bytes_per_forked_token() const {
+  // Its row and position, in a list and in the plan of the last call.
+  constexpr std::int64_t kNumbers = 4;
+  std::int64_t total = 0;
+  for (const Group& group : groups_) {
+    if (keeps_everything(group.shape)) total += group.shape.heads * kNumbers * std::int64_t{sizeof(std::int32_t)};
   }
   return total;
 }

@@ -24,8 +24,10 @@ class AttentionCache {
   // Makes room for so many more tokens of one sequence; only heads without a window need any.
   void reserve(std::int64_t tokens);
   std::int64_t bytes() const;
-  // Bytes that one more token of a sequence takes for good: those of heads without a window.
+  // Bytes that one more token of a sequence takes for good: those of heads without a window, or of a memory's heads one
+  // of its keys. And those that each token so far takes once more in a fork, which copies lists, not rows.
   std::int64_t bytes_per_token() const;
+  std::int64_t bytes_per_forked_token() const;
 
   // What the last call of forward_cached read with a group of heads: for viewers and tests.
   const CachedPlan& last_plan(std::size_t group) const { return groups_.at(group).last_plan; }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 namespace routing {
@@ -15,6 +16,7 @@ using kernels::QueryView;
 // size.
 constexpr std::int64_t kTile = kernels::kAttendTile;
 constexpr std::int64_t kFewestRows = 256;
+constexpr std::int64_t kMostTokens = std::numeric_limits<std::int32_t>::max() - kTile;  // positions are int32
 
 const float* row_of(const kernels::HeadRows<const float>& rows, std::int64_t sequence, std::int64_t head,
                     std::int64_t token) {
@@ -42,44 +44,6 @@ struct HeadCache::UnitQueries {
   std::vector<std::size_t> next;  // of each token
 };
 
-void CachedPlan::clear() {
-  for (auto* numbers : {&query_order_, &key_order_, &key_rows_, &query_origins_, &member_rank_}) numbers->clear();
-  for (auto* numbers : {&groups_, &unit_offsets_, &member_offsets_, &member_group_, &view_offsets_}) numbers->clear();
-  views_.clear();
-}
-
-kernels::AttendPlan CachedPlan::plan() const {
-  return {.batch = sequences_,
-          .heads = heads_,
-          .num_queries = tokens_,
-          .num_keys = store_rows_,
-          .query_order = query_order_.data(),
-          .key_order = key_order_.data(),
-          .key_rows = key_rows_.data(),
-          .query_origins = query_origins_.data(),
-          .groups = groups_.data(),
-          .unit_offsets = unit_offsets_.data(),
-          .member_offsets = member_offsets_.data(),
-          .member_group = member_group_.data(),
-          .member_rank = member_rank_.data(),
-          .view_offsets = view_offsets_.data(),
-          .views = views_.data()};
-}
-
-std::vector<std::int32_t> CachedPlan::keys_of(std::int64_t sequence, std::int64_t head, std::int64_t token) const {
-  std::vector<std::int32_t> keys;
-  const auto row = static_cast<std::size_t>((sequence * heads_ + head) * tokens_ + token);
-  for (auto entry = static_cast<std::size_t>(member_offsets_.at(row));
-       entry < static_cast<std::size_t>(member_offsets_.at(row + 1)); ++entry) {
-    const auto group = static_cast<std::size_t>(member_group_[entry]);
-    const QueryView& view = views_[static_cast<std::size_t>(view_offsets_[group] + member_rank_[entry])];
-    for (std::int32_t rank = view.key_from; rank < view.key_to; ++rank) {
-      if (rank != view.self_rank) keys.push_back(key_order_[static_cast<std::size_t>(groups_[group * 4 + 2] + rank)]);
-    }
-  }
-  return keys;
-}
-
 HeadCache::HeadCache(const HeadCacheShape& shape) : shape_(shape) {
   keys_ = at::empty({0, shape.key_dim}, at::kFloat);
   values_ = at::empty({0, shape.value_dim}, at::kFloat);
@@ -106,8 +70,9 @@ void HeadCache::add_sequence(std::int64_t sequence) {
 }
 
 void HeadCache::fork_sequence(std::int64_t from, std::int64_t to) {
+  Sequence copy = at(from);
   add_sequence(to);
-  at(to) = at(from);
+  at(to) = std::move(copy);
   for (const List& list : at(to).lists) {
     for (auto place = static_cast<std::size_t>(list.first); place < list.rows.size(); ++place) {
       ++holders_[static_cast<std::size_t>(list.rows[place])];
@@ -307,6 +272,13 @@ CachedPlan HeadCache::append(const NewTokens& tokens, CachedPlan discarded) {
       tokens.query_lists.size() == units && (tokens.key_lists.empty() || tokens.key_lists.size() == units),
       "cache: ", tokens.query_lists.size(), " lists of queries and ", tokens.key_lists.size(),
       " of keys, but there are ", units, " units");
+  for (auto sequence = tokens.sequences.begin(); sequence != tokens.sequences.end(); ++sequence) {
+    require<InputError>(std::find(tokens.sequences.begin(), sequence, *sequence) == sequence, "cache: sequence ",
+                        *sequence, " is named twice; give its tokens in one row");
+    require<InputError>(at(*sequence).length <= kMostTokens - tokens.tokens, "cache: sequence ", *sequence,
+                        " would have ", at(*sequence).length + tokens.tokens, " tokens, but ", kMostTokens,
+                        " are the most");
+  }
   CachedPlan plan = std::move(discarded);
   plan.clear();
   plan.sequences_ = static_cast<std::int64_t>(tokens.sequences.size());

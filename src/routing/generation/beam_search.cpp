@@ -26,13 +26,16 @@ class Search {
  public:
   Search(Decoder& decoder, const BeamOptions& options) : decoder_(decoder), options_(options) {}
   ~Search() {
-    for (const Beam& beam : beams_) decoder_.drop(beam.sequence);
+    for (const Beam& beam : beams_) {
+      if (beam.sequence >= 0) decoder_.drop(beam.sequence);
+    }
   }
   Search(const Search&) = delete;
   Search& operator=(const Search&) = delete;
 
   std::vector<Hypothesis> run(std::span<const std::int32_t> prompt) {
-    const Decoder::Begun begun = decoder_.begin(prompt, options_.max_new_tokens);
+    const Decoder::Begun begun =
+        decoder_.begin(prompt, {.new_tokens = options_.beams * options_.max_new_tokens, .forks = options_.beams - 1});
     beams_.push_back({.sequence = begun.sequence});
     std::vector<Extension> extensions = extensions_of({begun.logits});
     std::int64_t most = options_.max_new_tokens;
@@ -89,7 +92,10 @@ class Search {
     std::vector<Extension> all;
     const auto wanted = static_cast<std::size_t>(2 * options_.beams);
     for (std::size_t beam = 0; beam < beams_.size(); ++beam) {
-      for (const TokenDraw& token : most_likely(logits[beam], static_cast<std::int64_t>(wanted))) {
+      const auto known = static_cast<std::size_t>(options_.known_tokens);
+      std::span<const float> row = logits[beam];
+      if (known > 0 && known < row.size()) row = row.first(known);
+      for (const TokenDraw& token : most_likely(row, static_cast<std::int64_t>(wanted))) {
         all.push_back({beam, token, beams_[beam].log_probability + token.log_probability});
       }
     }

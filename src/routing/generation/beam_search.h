@@ -21,8 +21,9 @@ namespace routing {
 struct BeamOptions {
   std::int64_t beams = 4;
   std::int64_t max_new_tokens = 256;
-  std::int64_t end_token = -1;  // -1: sequences end at max_new_tokens only
-  double length_penalty = 1.0;  // 0 or more: 0 compares plain probabilities, 1 the mean of a token
+  std::int64_t end_token = -1;    // -1: sequences end at max_new_tokens only
+  std::int64_t known_tokens = 0;  // only ids below this one; 0 means all
+  double length_penalty = 1.0;    // 0 or more: 0 compares plain probabilities, 1 the mean of a token
 };
 
 struct Hypothesis {

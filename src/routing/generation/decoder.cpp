@@ -4,8 +4,10 @@
 #include "routing/core/memory.h"
 #include "routing/model/encoder_decoder.h"
 #include "routing/model/transformer.h"
+#include "routing/ops/packed_weights.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <utility>
 
@@ -61,6 +63,17 @@ class ModelDecoder : public Decoder {
                         " tokens, but sequences of this model end after ", longest_sequence(),
                         "; give fewer, so that there is something left to predict");
   }
+  static void check_source(std::span<const std::int32_t> source) {
+    require<InputError>(!source.empty(), "the source is empty, but an encoder needs at least one token");
+  }
+  static void check_step(std::span<const std::int64_t> sequences, std::span<const std::int32_t> tokens) {
+    require<InputError>(tokens.size() == sequences.size(), "decoder: ", tokens.size(), " tokens for ", sequences.size(),
+                        " sequences; give one each");
+    for (auto sequence = sequences.begin(); sequence != sequences.end(); ++sequence) {
+      require<InputError>(std::find(sequences.begin(), sequence, *sequence) == sequence, "decoder: sequence ",
+                          *sequence, " is named twice; give it one token a step");
+    }
+  }
   ForwardContext forward_context() const { return {.precision = options_.precision}; }
   SequenceModel& model() const { return *model_; }
   const std::shared_ptr<TransformerImpl>& transformer() const { return transformer_; }
@@ -74,21 +87,48 @@ class ModelDecoder : public Decoder {
   DecoderOptions options_;
 };
 
+// Memory that a sequence and its forks may still take.
+class Promise {
+ public:
+  Promise(double bytes, double& total) : bytes_(bytes), total_(&total) { *total_ += bytes_; }
+  ~Promise() { *total_ -= bytes_; }
+  Promise(const Promise&) = delete;
+  Promise& operator=(const Promise&) = delete;
+
+ private:
+  double bytes_;
+  double* total_;
+};
+
 class CachedDecoder : public ModelDecoder {
  public:
-  CachedDecoder(std::shared_ptr<SequenceModel> model, DecoderOptions options)
-      : ModelDecoder(std::move(model), std::move(options)),
-        cache_(transformer() ? transformer()->make_cache() : pairs()->make_cache()) {}
+  CachedDecoder(const std::shared_ptr<SequenceModel>& sequence_model, DecoderOptions options)
+      : ModelDecoder(sequence_model, std::move(options)),
+        cache_(transformer() ? transformer()->make_cache() : pairs()->make_cache()),
+        memory_(this->options().memory_limit > 0 ? this->options().memory_limit : available_memory()) {
+    // Weights that are not kept packed would be packed again for every token.
+    const auto needed = static_cast<std::size_t>(sequence_model->num_parameters()) * sizeof(float) * 5 / 4;
+    if (packed_weights_limit() < needed) set_packed_weights_limit(needed);
+  }
 
-  Begun begin(std::span<const std::int32_t> prompt, std::int64_t expected_tokens) override {
+  using Decoder::begin;
+  Begun begin(std::span<const std::int32_t> prompt, const Expected& expected) override {
     check_tokens(prompt, 0);
-    if (!transformer()) return begin_pair(prompt);
-    check_length(static_cast<std::int64_t>(prompt.size()));
-    require_memory(static_cast<std::int64_t>(prompt.size()), expected_tokens);
-    const std::int64_t sequence = cache_.add_sequence();
+    const auto given = static_cast<std::int64_t>(prompt.size());
+    if (transformer()) {
+      check_length(given);
+    } else {
+      check_source(prompt);
+    }
+    std::shared_ptr<Promise> promise = promised(given, expected);
+    const std::int64_t sequence =
+        transformer() ? cache_.add_sequence()
+                      : pairs()->begin_sequence(cache_, as_tensor(prompt, {1, given}), forward_context());
     try {
-      cache_.reserve(static_cast<std::int64_t>(prompt.size()) + expected_tokens);
-      return {sequence, read_prompt(sequence, prompt)};
+      cache_.reserve((transformer() ? given + 1 : 0) + expected.new_tokens);
+      Begun begun{sequence, transformer() ? read_prompt(sequence, prompt) : read_prompt(sequence, {})};
+      promises_[sequence] = std::move(promise);
+      return begun;
     } catch (...) {
       cache_.drop_sequence(sequence);
       throw;
@@ -97,14 +137,20 @@ class CachedDecoder : public ModelDecoder {
 
   at::Tensor step(std::span<const std::int64_t> sequences, std::span<const std::int32_t> tokens) override {
     const auto count = static_cast<std::int64_t>(sequences.size());
-    require<InputError>(tokens.size() == sequences.size(), "decoder: ", tokens.size(), " tokens for ", sequences.size(),
-                        " sequences; give one each");
+    check_step(sequences, tokens);
     for (std::size_t i = 0; i < tokens.size(); ++i) check_tokens(tokens.subspan(i, 1), cache_.length(sequences[i]) - 1);
     return logits(as_tensor(tokens, {count, 1}), sequences).view({count, vocabulary_size()});
   }
 
-  std::int64_t fork(std::int64_t sequence) override { return cache_.fork_sequence(sequence); }
-  void drop(std::int64_t sequence) override { cache_.drop_sequence(sequence); }
+  std::int64_t fork(std::int64_t sequence) override {
+    const std::int64_t made = cache_.fork_sequence(sequence);
+    promises_[made] = promises_[sequence];
+    return made;
+  }
+  void drop(std::int64_t sequence) override {
+    cache_.drop_sequence(sequence);
+    promises_.erase(sequence);
+  }
   std::string label() const override { return "cached"; }
   std::string reason() const override { return {}; }
   std::int64_t cache_bytes() const override { return cache_.bytes(); }
@@ -114,13 +160,6 @@ class CachedDecoder : public ModelDecoder {
     const CachedContext context{.precision = options().precision, .last_only = true};
     return transformer() ? transformer()->logits_cached(previous, cache_, sequences, context)
                          : pairs()->logits_cached(previous, cache_, sequences, context);
-  }
-
-  Begun begin_pair(std::span<const std::int32_t> source) {
-    require<InputError>(!source.empty(), "the source is empty, but an encoder needs at least one token");
-    const auto length = static_cast<std::int64_t>(source.size());
-    const std::int64_t sequence = pairs()->begin_sequence(cache_, as_tensor(source, {1, length}), forward_context());
-    return {sequence, numbers_of(logits(at::zeros({1, 1}, at::kLong), std::vector<std::int64_t>{sequence}))};
   }
 
   // Position 0 reads the start and predicts the first token, so a prompt of n tokens is n + 1 positions.
@@ -139,18 +178,30 @@ class CachedDecoder : public ModelDecoder {
     return numbers_of(last);
   }
 
-  void require_memory(std::int64_t prompt, std::int64_t expected) const {
-    const std::int64_t needed = (prompt + expected) * cache_.bytes_per_token();
-    const std::int64_t limit =
-        options().memory_limit > 0 ? options().memory_limit - cache_.bytes() : available_memory();
-    require<InputError>(limit < 0 || needed <= limit, "a prompt of ", prompt, " tokens and ", expected,
-                        " new ones need ", (needed >> 20) + 1, " MiB for keys and values, but ",
-                        std::max<std::int64_t>(0, limit) >> 20,
-                        " MiB are available; give a shorter prompt, ask for fewer tokens, or use a model whose heads "
-                        "have windows (local, routing)");
+  // In double: what is asked for may be beyond all numbers.
+  std::shared_ptr<Promise> promised(std::int64_t prompt, const Expected& expected) {
+    const auto of = [](std::int64_t tokens, std::int64_t bytes) {
+      return static_cast<double>(tokens) * static_cast<double>(bytes);
+    };
+    const double read = transformer()
+                            ? of(prompt, cache_.bytes_per_token()) +
+                                  of(prompt, cache_.bytes_per_forked_token()) * static_cast<double>(expected.forks)
+                            : of(prompt, cache_.bytes_per_source_token());
+    const double needed = read + of(expected.new_tokens, cache_.bytes_per_token());
+    const double left = std::max(0.0, static_cast<double>(memory_) - promised_);
+    constexpr double kMebibyte = 1048576.0;
+    require<InputError>(memory_ < 0 || needed <= left, "a ", transformer() ? "prompt" : "source", " of ", prompt,
+                        " tokens and ", expected.new_tokens, " new ones need ", std::ceil(needed / kMebibyte),
+                        " MiB for keys and values, but ", std::floor(left / kMebibyte),
+                        " MiB are available; give a shorter one, ask for fewer tokens or samples at a time, or use a "
+                        "model whose heads have windows (local, routing)");
+    return std::make_shared<Promise>(needed, promised_);
   }
 
   ModelCache cache_;
+  std::int64_t memory_;  // for heads without a window; below 0 if nobody knows
+  double promised_ = 0.0;
+  std::map<std::int64_t, std::shared_ptr<Promise>> promises_;  // of all sequences; forks share theirs
 };
 
 class RerunDecoder : public ModelDecoder {
@@ -158,14 +209,15 @@ class RerunDecoder : public ModelDecoder {
   RerunDecoder(std::shared_ptr<SequenceModel> model, DecoderOptions options, std::string reason)
       : ModelDecoder(std::move(model), std::move(options)), reason_(std::move(reason)) {}
 
-  Begun begin(std::span<const std::int32_t> prompt, std::int64_t /*expected_tokens*/) override {
+  using Decoder::begin;
+  Begun begin(std::span<const std::int32_t> prompt, const Expected& /*expected*/) override {
     check_tokens(prompt, 0);
     Sequence sequence;
     if (transformer()) {
       check_length(static_cast<std::int64_t>(prompt.size()));
       sequence.tokens.assign(prompt.begin(), prompt.end());
     } else {
-      require<InputError>(!prompt.empty(), "the source is empty, but an encoder needs at least one token");
+      check_source(prompt);
       const auto length = static_cast<std::int64_t>(prompt.size());
       const at::NoGradGuard no_gradient;
       sequence.memory = pairs()->encode(as_tensor(prompt, {1, length}), {}, forward_context());
@@ -176,8 +228,7 @@ class RerunDecoder : public ModelDecoder {
   }
 
   at::Tensor step(std::span<const std::int64_t> sequences, std::span<const std::int32_t> tokens) override {
-    require<InputError>(tokens.size() == sequences.size(), "decoder: ", tokens.size(), " tokens for ", sequences.size(),
-                        " sequences; give one each");
+    check_step(sequences, tokens);
     std::vector<at::Tensor> logits;
     for (std::size_t i = 0; i < sequences.size(); ++i) {
       Sequence& sequence = at(sequences[i]);
@@ -234,7 +285,7 @@ std::unique_ptr<Decoder> make_decoder(std::shared_ptr<SequenceModel> model, cons
   if (!options.allow_cache) return std::make_unique<RerunDecoder>(std::move(model), options, "a cache was not wanted");
   const std::string reason =
       transformer != nullptr ? transformer->reason_against_cache() : pairs->reason_against_cache();
-  if (reason.empty()) return std::make_unique<CachedDecoder>(std::move(model), options);
+  if (reason.empty()) return std::make_unique<CachedDecoder>(model, options);
   return std::make_unique<RerunDecoder>(
       std::move(model), options,
       reason +

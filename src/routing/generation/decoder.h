@@ -25,7 +25,8 @@ struct DecoderOptions {
   // Tokens of a prompt that are read at once. More is faster and takes more memory; no bit depends on it.
   std::int64_t prefill_block = 512;
   bool allow_cache = true;  // false: run prefixes again even where a cache is exact; for comparisons
-  // Bytes that caches may take; 0 means what the system has available when a sequence begins.
+  // Bytes that keys and values of heads without a window may take; 0 means what the system has available when the
+  // decoder is made.
   std::int64_t memory_limit = 0;
   std::function<void(std::int64_t tokens_read, std::int64_t tokens)> progress = {};  // of long prompts
 };
@@ -38,15 +39,20 @@ class Decoder {
   Decoder(const Decoder&) = delete;
   Decoder& operator=(const Decoder&) = delete;
 
+  // What will become of a sequence, so that memory is looked for beforehand.
+  struct Expected {
+    std::int64_t new_tokens = 0;  // of the sequence and its forks together
+    std::int64_t forks = 0;
+  };
   struct Begun {
     std::int64_t sequence = 0;  // its number, until drop()
     std::vector<float> logits;  // [vocabulary] of the token behind the prompt
   };
   // A new sequence that begins with these tokens, which may be none; of an encoder-decoder they are the source, of at
-  // least one token, and the target begins empty. `expected_tokens` are those that will follow, forks' tokens among
-  // them: memory is looked for beforehand. Throws an InputError for ids outside of the vocabulary, sequences longer
-  // than longest_sequence(), and for more tokens than memory holds.
-  virtual Begun begin(std::span<const std::int32_t> prompt, std::int64_t expected_tokens = 0) = 0;
+  // least one token, and the target begins empty. Throws an InputError for ids outside of the vocabulary, sequences
+  // longer than longest_sequence(), and for more tokens than memory holds beside what other sequences expect.
+  virtual Begun begin(std::span<const std::int32_t> prompt, const Expected& expected) = 0;
+  Begun begin(std::span<const std::int32_t> prompt) { return begin(prompt, {}); }
   // Reads one more token of each sequence, no sequence twice; the logits of the next ones, [sequences, vocabulary].
   virtual at::Tensor step(std::span<const std::int64_t> sequences, std::span<const std::int32_t> tokens) = 0;
   // Another sequence with the same tokens so far.
@@ -66,7 +72,8 @@ class Decoder {
   virtual std::int64_t cache_bytes() const = 0;
 };
 
-// The model is put into evaluation mode and must not be trained while the decoder lives.
+// The model is put into evaluation mode and must not be trained while the decoder lives. The limit of packed weights
+// (ops/packed_weights.h) is raised where the model's would not fit.
 std::unique_ptr<Decoder> make_decoder(std::shared_ptr<SequenceModel> model, const DecoderOptions& options = {});
 
 }  // namespace routing

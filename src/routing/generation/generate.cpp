@@ -33,11 +33,12 @@ class Generation {
     const auto given = static_cast<std::int64_t>(prompt.size());
     const std::int64_t room = longest == 0 ? options_.max_new_tokens : longest - (reads_source() ? 0 : given);
     const std::int64_t left = std::min(options_.max_new_tokens, room);
-    const Decoder::Begun begun = decoder_.begin(prompt, left * static_cast<std::int64_t>(count));
+    const auto forks = static_cast<std::int64_t>(count) - 1;
+    const Decoder::Begun begun = decoder_.begin(prompt, {.new_tokens = left * (forks + 1), .forks = forks});
+    active_.reserve(active_.size() + count);
     for (std::size_t number = first; number < first + count; ++number) {
-      const bool last = number + 1 == first + count;
       active_.push_back({.number = number,
-                         .sequence = last ? begun.sequence : decoder_.fork(begun.sequence),
+                         .sequence = number == first ? begun.sequence : decoder_.fork(begun.sequence),
                          .left = left,
                          .position = reads_source() ? 0 : given,
                          .seen = std::vector<std::int32_t>(prompt.begin(), prompt.end()),
@@ -68,8 +69,10 @@ class Generation {
   bool reads_source() const { return decoder_.reads_source(); }
 
   // Draws the next token of a sample; left is 0 when it ends.
-  void take(Active& active, std::span<const float> logits) {
+  void take(Active& active, std::span<const float> all_logits) {
     Sample& sample = samples_[active.number];
+    const auto known = static_cast<std::size_t>(options_.known_tokens);
+    const std::span<const float> logits = known > 0 && known < all_logits.size() ? all_logits.first(known) : all_logits;
     const TokenDraw draw = sampler_.draw(
         logits, active.seen,
         {.sample = options_.first_sample + active.number, .position = static_cast<std::uint64_t>(active.position)});

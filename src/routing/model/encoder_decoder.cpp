@@ -160,9 +160,14 @@ std::int64_t EncoderDecoderImpl::begin_sequence(ModelCache& cache, const at::Ten
                       ", but must be [1, tokens]");
   const Memory memory = encode(source, {}, context);
   const std::int64_t sequence = cache.add_sequence();
-  for (std::size_t layer = 0; layer < decoder_.size(); ++layer) {
-    decoder_[layer]->cross_attention()->set_memory(*cache.layers().at(layer).cross, sequence, {memory.values},
-                                                   context.precision);
+  try {
+    for (std::size_t layer = 0; layer < decoder_.size(); ++layer) {
+      decoder_[layer]->cross_attention()->set_memory(*cache.layers().at(layer).cross, sequence, {memory.values},
+                                                     context.precision);
+    }
+  } catch (...) {
+    cache.drop_sequence(sequence);
+    throw;
   }
   return sequence;
 }
@@ -172,6 +177,8 @@ at::Tensor EncoderDecoderImpl::logits_cached(const at::Tensor& previous, ModelCa
                                              const CachedContext& context) const {
   const at::NoGradGuard no_gradient;
   check_tokens(config().name, previous, {});
+  require<InputError>(previous.size(0) == static_cast<std::int64_t>(sequences.size()), config().name, ": tokens of ",
+                      previous.size(0), " sequences, but ", sequences.size(), " are named");
   const ForwardContext forward{.precision = context.precision};
   at::Tensor ids = previous.contiguous().clone();
   std::vector<std::int64_t> places;

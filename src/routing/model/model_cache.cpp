@@ -30,6 +30,7 @@ std::int64_t ModelCache::add_sequence() {
 }
 
 std::int64_t ModelCache::fork_sequence(std::int64_t sequence) {
+  length(sequence);  // is it there? Nothing is taken otherwise
   const std::int64_t number = free_number();
   for_each_attention([&](AttentionCache& cache) { cache.fork_sequence(sequence, number); });
   return number;
@@ -53,6 +54,18 @@ std::int64_t ModelCache::bytes() const {
 std::int64_t ModelCache::bytes_per_token() const {
   std::int64_t total = 0;
   for (const BlockCache& layer : layers_) total += layer.self.bytes_per_token();
+  return total;
+}
+
+std::int64_t ModelCache::bytes_per_source_token() const {
+  std::int64_t total = 0;
+  for (const BlockCache& layer : layers_) total += layer.cross ? layer.cross->bytes_per_token() : 0;
+  return total;
+}
+
+std::int64_t ModelCache::bytes_per_forked_token() const {
+  std::int64_t total = 0;
+  for (const BlockCache& layer : layers_) total += layer.self.bytes_per_forked_token();
   return total;
 }
 

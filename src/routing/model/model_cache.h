@@ -39,8 +39,11 @@ class ModelCache {
   // Makes room for so many more tokens of a sequence.
   void reserve(std::int64_t tokens);
   std::int64_t bytes() const;
-  // Bytes that each token of a sequence takes as long as the sequence lives, beside windows of bounded size.
+  // Bytes that a sequence takes as long as it lives, beside windows of bounded size: for each of its tokens, for each
+  // token of its source, and in a fork for each token that it shares.
   std::int64_t bytes_per_token() const;
+  std::int64_t bytes_per_source_token() const;
+  std::int64_t bytes_per_forked_token() const;
 
   std::vector<BlockCache>& layers() { return layers_; }
 
