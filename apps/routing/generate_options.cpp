@@ -156,7 +156,8 @@ void add_generate_options(CLI::App& app, GenerateArguments& arguments) {
 void refuse_given(const GenerateArguments& arguments, const std::vector<std::string>& names,
                   const std::string& reason) {
   for (const std::string& name : names) {
-    if (arguments.has(name)) throw UsageError(name + " " + reason, "leave out " + name);
+    if (!arguments.has(name)) continue;
+    throw UsageError(std::string(name).append(" ").append(reason), std::string("leave out ").append(name));
   }
 }
 

@@ -47,7 +47,7 @@ struct GenerateArguments {
   bool json = false;
 
   std::set<std::string> given;  // long names of all options that were typed, and "-"
-  bool has(const std::string& name) const { return given.count(name) > 0; }
+  bool has(const std::string& name) const { return given.contains(name); }
 };
 
 void add_generate_options(CLI::App& app, GenerateArguments& arguments);

@@ -40,7 +40,7 @@ fs::path model_file(const fs::path& run, const std::string& checkpoint) {
 fs::path kept_tokenizer(const fs::path& model, TokenKind kind) {
   const fs::path beside = fs::absolute(model).parent_path();
   for (const fs::path& folder : {beside, beside.parent_path().parent_path()}) {
-    const fs::path file = tokenizer_file(folder, kind);
+    fs::path file = tokenizer_file(folder, kind);
     std::error_code ignored;
     if (!file.empty() && fs::is_regular_file(file, ignored)) return file;
   }

@@ -42,7 +42,7 @@ at::Tensor with_column(const at::Tensor& heads, const Number& number) {
   const auto [sequences, count, tokens, dim] = std::tuple(heads.size(0), heads.size(1), heads.size(2), heads.size(3));
   at::Tensor longer = at::empty({sequences, count, tokens, dim + 1}, heads.options());
   const kernels::HeadRows<const float> from = rows_of(heads);
-  float* to = longer.data_ptr<float>();
+  auto* to = longer.data_ptr<float>();
   for (std::int64_t sequence = 0; sequence < sequences; ++sequence) {
     for (std::int64_t head = 0; head < count; ++head) {
       const float* row = from.data + sequence * from.batch_stride + head * from.head_stride;

@@ -60,7 +60,8 @@ class PositionPattern : public Pattern {
     TokenLists lists{.counts = std::vector<std::int32_t>(static_cast<std::size_t>(keys.size(2)), 0),
                      .lists = std::vector<std::int32_t>(valid.size(), 0)};
     for (const std::int32_t position : valid) lists.counts[static_cast<std::size_t>(position)] = 1;
-    return std::vector<TokenLists>(static_cast<std::size_t>(keys.size(1)), lists);
+    std::vector<TokenLists> all(static_cast<std::size_t>(keys.size(1)), lists);
+    return all;
   }
 
  private:

@@ -54,7 +54,7 @@ struct Product {
 
 // A block with fewer than 64 rows: the same matmul, into scratch of the same layout.
 void Product::run_tail(MatmulRun& matmul, const char* left, const Task& tail) const {
-  float* filled = task_memory().outputs.get<float>(kBlockRows * matrix.columns);
+  auto* filled = task_memory().outputs.get<float>(kBlockRows * matrix.columns);
   const std::int64_t offset = tail.first_panel * kPanelColumns;
   const auto bytes = static_cast<std::size_t>(panel_width(matrix.columns, tail.first_panel)) * sizeof(float);
   const auto scratch_row = [&](std::int64_t row) { return filled + row * matrix.columns + offset; };
@@ -189,6 +189,7 @@ RowPlan row_plan(const PackedMatrix::Contents& matrix, const DenseOptions& optio
 
 }  // namespace
 
+// NOLINTNEXTLINE(readability-non-const-parameter): tasks write through it
 void dense_product(const float* rows, std::int64_t num_rows, const PackedMatrix& matrix, const DenseOptions& options,
                    float* outputs) {
   require<InputError>(!options.accumulate || (options.bias == nullptr && !options.relu),
