@@ -1,6 +1,7 @@
 #include "generate_job.h"
 
 #include "interrupts.h"
+#include "json_text.h"
 #include "run_model.h"
 
 #include <iostream>
@@ -61,7 +62,7 @@ void GenerateJob::add_facts(nlohmann::ordered_json& object, const Decoder& decod
 }
 
 std::string json_line(const nlohmann::ordered_json& object) {
-  return object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  return json_text(object) + "\n";
 }
 
 }  // namespace routing

@@ -1,5 +1,6 @@
 #include "generate_output.h"
 
+#include "json_text.h"
 #include "output.h"
 
 #include <array>
@@ -24,10 +25,6 @@ Json json_of(const std::vector<TokenDraw>& draws, const Tokenizer& tokenizer) {
 
 std::string text_of(const Tokenizer& tokenizer, const Prompt& prompt) {
   return prompt.text.empty() ? tokenizer.decode(prompt.ids) : prompt.text;
-}
-
-std::string json_text(const Json& value) {
-  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "commands.h"
 #include "experiment_options.h"
 #include "interrupts.h"
+#include "json_text.h"
 #include "output.h"
 #include "routing/analysis/curves_figure.h"
 #include "routing/analysis/pattern_figure.h"
@@ -209,7 +210,7 @@ void print_result(const QuickstartOptions& options, const ExperimentConfig& conf
                                         {"patterns", written.patterns.string()},
                                         {"sample", scores.sample}};
     // A sample of bytes need not be UTF-8.
-    std::cout << object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << "\n";
+    std::cout << json_text(object) << "\n";
     return;
   }
   const std::string run = options.out;

@@ -1,11 +1,13 @@
 #include "system_facts.h"
 
+#include "routing/core/memory.h"
+
 #include <ATen/ATen.h>
 #include <ATen/Version.h>
 #include <torch/version.h>
 
+#include <algorithm>
 #include <dlfcn.h>
-#include <fstream>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <oneapi/dnnl/dnnl_debug.h>
 #include <string_view>
@@ -51,15 +53,8 @@ BlasFacts blas_facts() {
 }
 
 MemoryFacts memory_facts() {
-  MemoryFacts facts;
-  std::ifstream file("/proc/meminfo");
-  std::string key;
-  std::int64_t kibibytes = 0;
-  for (std::string rest; file >> key >> kibibytes && std::getline(file, rest);) {
-    if (key == "MemTotal:") facts.total_bytes = kibibytes * 1024;
-    if (key == "MemAvailable:") facts.available_bytes = kibibytes * 1024;
-  }
-  return facts;
+  return {.total_bytes = std::max<std::int64_t>(0, total_memory()),
+          .available_bytes = std::max<std::int64_t>(0, available_memory())};
 }
 
 std::string libtorch_version() {

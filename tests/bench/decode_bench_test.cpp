@@ -1,6 +1,7 @@
 // What `bench decode` measures: rows, names, bytes. Never how fast it was.
 #include "bench/decode_bench.h"
 
+#include "bench/small_sizes.h"
 #include "routing/core/error.h"
 
 #include <gtest/gtest.h>
@@ -12,23 +13,14 @@
 namespace routing::bench {
 namespace {
 
-ExperimentConfig small_model() {
-  ExperimentConfig config;
-  config.model.layers = 2;
-  config.model.width = 32;
-  config.model.feedforward_width = 48;
+ExperimentConfig decoded_model() {
+  ExperimentConfig config = small_model();
   config.model.vocab_size = 40;
-  config.attention.heads = 4;
-  config.attention.content_heads = 2;
-  std::get<LocalPattern>(config.patterns.local.pattern).window = 16;
-  config.routing.routing().window = 16;
-  config.routing.routing().clusters = 4;
-  config.train.sequence_length = 64;
   return config;
 }
 
 TEST(DecodeBench, WeightsOfASmallModelByHand) {
-  ExperimentConfig config = small_model();
+  ExperimentConfig config = decoded_model();
   const auto bytes = [&](MatmulPrecision precision) {
     return weight_bytes(*Transformer(config, at::TensorOptions().device(at::kMeta)), precision);
   };
@@ -45,7 +37,7 @@ TEST(DecodeBench, WeightsOfASmallModelByHand) {
 }
 
 TEST(DecodeBench, RowsOfEachModelAreTheWeightsTheStepsAndThePrefix) {
-  const std::vector<Row> rows = bench_decode({.config = small_model(),
+  const std::vector<Row> rows = bench_decode({.config = decoded_model(),
                                               .contents = {"local", "routing"},
                                               .precisions = {"fp32"},
                                               .positions = {40, 10},
@@ -88,7 +80,7 @@ TEST(DecodeBench, RowsOfEachModelAreTheWeightsTheStepsAndThePrefix) {
 
 TEST(DecodeBench, ThePrefixMayBeLeftOut) {
   const std::vector<Row> rows = bench_decode(
-      {.config = small_model(), .precisions = {"bf16"}, .positions = {12}, .prefix = 0, .runner = {.repeats = 5}});
+      {.config = decoded_model(), .precisions = {"bf16"}, .positions = {12}, .prefix = 0, .runner = {.repeats = 5}});
   ASSERT_EQ(rows.size(), 2U);
   EXPECT_EQ(rows[0].precision, "bf16");
   EXPECT_EQ(rows[1].pass, "step");
@@ -123,7 +115,7 @@ TEST(DecodeBench, SummariesCompareTheOutermostPositions) {
 
 TEST(DecodeBench, WhatCannotBeDecodedIsRefusedByName) {
   const auto expect_refused = [](DecodeBench bench) {
-    if (bench.config.model.width != 32) bench.config = small_model();
+    if (bench.config.model.width != 32) bench.config = decoded_model();
     EXPECT_THROW(bench_decode(bench), ConfigError);
   };
   expect_refused({.contents = {"rooting"}});

@@ -16,24 +16,15 @@
 namespace routing::bench {
 namespace {
 
-ExperimentConfig small_model() {
-  ExperimentConfig config;
-  config.model.layers = 2;
-  config.model.width = 32;
-  config.model.feedforward_width = 48;
-  config.attention.heads = 4;
-  config.attention.content_heads = 2;
+ExperimentConfig trained_model() {
+  ExperimentConfig config = small_model();
   config.patterns.local.relative = RelativePosition::none;
-  std::get<LocalPattern>(config.patterns.local.pattern).window = 16;
-  config.routing.routing().window = 16;
-  config.routing.routing().clusters = 4;
   config.train.batch_size = 2;
-  config.train.sequence_length = 64;
   return config;
 }
 
 TEST(TrainBench, DenseOperationsAreThoseOfTheMatrices) {
-  ExperimentConfig config = small_model();
+  ExperimentConfig config = trained_model();
   config.attention.content = "local";
   const auto options = at::TensorOptions().dtype(at::kFloat);
   // Q, K, V and output of 32 x 32, two feed-forward matrices of 32 x 48 in each of two layers, 256 x 32 for the output;
@@ -48,7 +39,7 @@ TEST(TrainBench, DenseOperationsAreThoseOfTheMatrices) {
 
 TEST(TrainBench, PairsOfAllLocalHeadsFollowFromTheWindow) {
   const std::vector<Row> rows =
-      bench_train({.config = small_model(), .precisions = {"fp32"}, .runner = {.repeats = 5}});
+      bench_train({.config = trained_model(), .precisions = {"fp32"}, .runner = {.repeats = 5}});
   ASSERT_EQ(rows.size(), 2U);
   const std::int64_t pairs = 2 * sliding_pairs({.batch = 2, .n = 64, .heads = 4, .window = 16});
   EXPECT_EQ(rows[0].pattern, "local");
@@ -67,7 +58,7 @@ TEST(TrainBench, PairsOfAllLocalHeadsFollowFromTheWindow) {
 TEST(TrainBench, ReadsTheFirstBytesOfAFileAndRefusesOneShorterThanABatch) {
   const auto path = std::filesystem::temp_directory_path() / ("routing_bench_" + std::to_string(::getpid()));
   TrainBench bench{
-      .config = small_model(), .contents = {"local"}, .precisions = {"fp32"}, .data = path, .runner = {.repeats = 5}};
+      .config = trained_model(), .contents = {"local"}, .precisions = {"fp32"}, .data = path, .runner = {.repeats = 5}};
   EXPECT_THROW(bench_train(bench), FileError);
   std::ofstream(path) << std::string(127, 'a');
   EXPECT_THROW(bench_train(bench), InputError);
@@ -77,8 +68,8 @@ TEST(TrainBench, ReadsTheFirstBytesOfAFileAndRefusesOneShorterThanABatch) {
 }
 
 TEST(TrainBench, UnknownContentsAndTooFewRoundsAreRefusedBeforeAnyStep) {
-  EXPECT_THROW(bench_train({.config = small_model(), .contents = {"rooting"}}), ConfigError);
-  EXPECT_THROW(bench_train({.config = small_model(), .runner = {.repeats = 4}}), ConfigError);
+  EXPECT_THROW(bench_train({.config = trained_model(), .contents = {"rooting"}}), ConfigError);
+  EXPECT_THROW(bench_train({.config = trained_model(), .runner = {.repeats = 4}}), ConfigError);
   EXPECT_THROW(require_enough_repeats({.repeats = 4}), ConfigError);
   EXPECT_NO_THROW(require_enough_repeats({.repeats = 5}));
 }

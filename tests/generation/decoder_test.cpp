@@ -193,6 +193,7 @@ TEST(Decoder, TheModelsWeightsStayPackedFromTokenToToken) {
   EXPECT_GE(packed_weights_limit(), static_cast<std::size_t>(model->num_parameters()) * 4);
   const std::int64_t sequence = decoder->begin(Ids{1, 2}).sequence;
   const PackedWeightsState before = packed_weights_state();
+  EXPECT_GE(before.entries, 2U * 6U + 1U) << "all matrices of both layers and the output";
   decoder->step(std::vector<std::int64_t>{sequence}, Ids{3});
   EXPECT_EQ(packed_weights_state().entries, before.entries);
   EXPECT_EQ(packed_weights_state().bytes, before.bytes);

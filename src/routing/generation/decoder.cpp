@@ -3,6 +3,7 @@
 #include "routing/core/error.h"
 #include "routing/core/memory.h"
 #include "routing/model/encoder_decoder.h"
+#include "routing/model/image_embedding.h"
 #include "routing/model/transformer.h"
 #include "routing/ops/packed_weights.h"
 
@@ -13,8 +14,6 @@
 
 namespace routing {
 namespace {
-
-constexpr std::int64_t kImageChannels = 3;
 
 std::vector<float> numbers_of(const at::Tensor& logits) {
   const at::Tensor row = logits.contiguous();
@@ -44,7 +43,7 @@ class ModelDecoder : public Decoder {
   std::int64_t vocabulary_size() const override { return model_->config().model.vocab_size; }
   std::int64_t longest_sequence() const override {
     const ExperimentConfig& config = model_->config();
-    if (config.model.image_height > 0) return kImageChannels * config.model.image_height * config.model.image_width;
+    if (config.model.image_height > 0) return image_values(config.model);
     if (pairs_ && config.model.positions == PositionKind::learned) return config.train.sequence_length;
     return 0;
   }

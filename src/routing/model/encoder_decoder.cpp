@@ -1,6 +1,7 @@
 #include "routing/model/encoder_decoder.h"
 
 #include "routing/core/error.h"
+#include "routing/model/cached_stack.h"
 #include "routing/ops/initial_weights.h"
 #include "routing/ops/vocabulary_loss.h"
 
@@ -140,17 +141,11 @@ at::Tensor EncoderDecoderImpl::logits(const TokenBatch& batch, const ForwardCont
 }
 
 std::string EncoderDecoderImpl::reason_against_cache() const {
-  for (const Block& block : decoder_) {
-    const std::string reason = block->reason_against_cache();
-    if (!reason.empty()) return reason;
-  }
-  return {};
+  return routing::reason_against_cache(decoder_);
 }
 
 ModelCache EncoderDecoderImpl::make_cache() const {
-  std::vector<BlockCache> layers;
-  for (const Block& block : decoder_) layers.push_back(block->make_cache());
-  return ModelCache(std::move(layers));
+  return routing::make_cache(decoder_);
 }
 
 std::int64_t EncoderDecoderImpl::begin_sequence(ModelCache& cache, const at::Tensor& source,
@@ -176,23 +171,11 @@ at::Tensor EncoderDecoderImpl::logits_cached(const at::Tensor& previous, ModelCa
                                              std::span<const std::int64_t> sequences,
                                              const CachedContext& context) const {
   const at::NoGradGuard no_gradient;
-  check_tokens(config().name, previous, {});
-  require<InputError>(previous.size(0) == static_cast<std::int64_t>(sequences.size()), config().name, ": tokens of ",
-                      previous.size(0), " sequences, but ", sequences.size(), " are named");
   const ForwardContext forward{.precision = context.precision};
-  at::Tensor ids = previous.contiguous().clone();
-  std::vector<std::int64_t> places;
-  auto* id = ids.data_ptr<std::int64_t>();
-  for (const std::int64_t sequence : sequences) {
-    for (std::int64_t token = 0; token < ids.size(1); ++token, ++id) {
-      places.push_back(cache.length(sequence) + token);
-      if (places.back() == 0) *id = kStartToken;
-    }
-  }
-  at::Tensor x = target_->forward_at(ids, places, forward);
-  for (std::size_t layer = 0; layer < decoder_.size(); ++layer) {
-    x = decoder_[layer]->forward_cached(x, cache.layers().at(layer), sequences, forward);
-  }
+  const auto id_at = [](std::int64_t position, std::int64_t before) { return position == 0 ? kStartToken : before; };
+  const CachedInputs inputs = cached_inputs(config().name, previous, cache, sequences, id_at);
+  at::Tensor x =
+      forward_cached(decoder_, target_->forward_at(inputs.ids, inputs.positions, forward), cache, sequences, forward);
   if (context.last_only) x = x.narrow(1, x.size(1) - 1, 1);
   if (!decoder_norm_.is_empty()) x = decoder_norm_->forward(x);
   if (out_weight_.defined()) x = linear(x, out_weight_, out_bias_, {.precision = forward.precision});

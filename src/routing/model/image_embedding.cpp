@@ -10,6 +10,10 @@ constexpr std::int64_t kChannels = 3;
 
 }  // namespace
 
+std::int64_t image_values(const ModelConfig& model) {
+  return kChannels * model.image_height * model.image_width;
+}
+
 std::int64_t image_table_rows(const ModelConfig& model) {
   return kChannels * model.vocab_size + 1;
 }
@@ -19,7 +23,7 @@ std::int64_t image_start_id(const ModelConfig& model) {
 }
 
 std::int64_t image_table_id(const ModelConfig& model, std::int64_t position, std::int64_t before) {
-  const std::int64_t longest = kChannels * model.image_height * model.image_width;
+  const std::int64_t longest = image_values(model);
   require<InputError>(position < longest, "a sequence of ", position + 1, " values, but an image of ",
                       model.image_height, " x ", model.image_width, " pixels has ", longest);
   if (position == 0) return image_start_id(model);

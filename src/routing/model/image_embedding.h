@@ -16,6 +16,8 @@
 
 namespace routing {
 
+// Values of a whole image: the length of its sequence.
+std::int64_t image_values(const ModelConfig& model);
 // Rows of the table: three times the values, and the start symbol.
 std::int64_t image_table_rows(const ModelConfig& model);
 // The id of the start symbol.

@@ -1,6 +1,7 @@
 #include "routing/model/transformer.h"
 
 #include "routing/core/error.h"
+#include "routing/model/cached_stack.h"
 #include "routing/model/token_inputs.h"
 #include "routing/ops/embedding.h"
 #include "routing/ops/initial_weights.h"
@@ -135,44 +136,23 @@ at::Tensor TransformerImpl::logits(const at::Tensor& tokens, const ForwardContex
 }
 
 std::string TransformerImpl::reason_against_cache() const {
-  for (const Block& block : blocks_) {
-    const std::string reason = block->reason_against_cache();
-    if (!reason.empty()) return reason;
-  }
-  return {};
+  return routing::reason_against_cache(blocks_);
 }
 
 ModelCache TransformerImpl::make_cache() const {
-  std::vector<BlockCache> layers;
-  for (const Block& block : blocks_) layers.push_back(block->make_cache());
-  return ModelCache(std::move(layers));
+  return routing::make_cache(blocks_);
 }
 
 at::Tensor TransformerImpl::logits_cached(const at::Tensor& previous, ModelCache& cache,
                                           std::span<const std::int64_t> sequences, const CachedContext& context) const {
   const at::NoGradGuard no_gradient;
-  check_tokens(config().name, previous, {});
-  require<InputError>(previous.size(0) == static_cast<std::int64_t>(sequences.size()), config().name, ": tokens of ",
-                      previous.size(0), " sequences, but ", sequences.size(), " are named");
   const ForwardContext forward{.precision = context.precision};
-  at::Tensor ids = previous.contiguous().clone();
-  std::vector<std::int64_t> positions;
-  auto* id = ids.data_ptr<std::int64_t>();
-  for (const std::int64_t sequence : sequences) {
-    for (std::int64_t token = 0; token < ids.size(1); ++token, ++id) {
-      const std::int64_t position = cache.length(sequence) + token;
-      positions.push_back(position);
-      if (reads_images()) {
-        *id = image_table_id(config().model, position, *id);
-      } else if (position == 0) {
-        *id = kStartToken;
-      }
-    }
-  }
-  at::Tensor x = embed(ids, positions, forward);
-  for (std::size_t layer = 0; layer < blocks_.size(); ++layer) {
-    x = blocks_[layer]->forward_cached(x, cache.layers().at(layer), sequences, forward);
-  }
+  const auto id_at = [&](std::int64_t position, std::int64_t before) {
+    if (reads_images()) return image_table_id(config().model, position, before);
+    return position == 0 ? kStartToken : before;
+  };
+  const CachedInputs inputs = cached_inputs(config().name, previous, cache, sequences, id_at);
+  at::Tensor x = forward_cached(blocks_, embed(inputs.ids, inputs.positions, forward), cache, sequences, forward);
   if (context.last_only) x = x.narrow(1, x.size(1) - 1, 1);
   return linear(last_layers(x, forward), vocabulary_weight_, vocabulary_bias_, {.precision = context.precision});
 }
