@@ -105,8 +105,11 @@ class CachedDecoder : public ModelDecoder {
       : ModelDecoder(sequence_model, std::move(options)),
         cache_(transformer() ? transformer()->make_cache() : pairs()->make_cache()),
         memory_(this->options().memory_limit > 0 ? this->options().memory_limit : available_memory()) {
-    // Weights that are not kept packed would be packed again for every token.
-    const auto needed = static_cast<std::size_t>(sequence_model->num_parameters()) * sizeof(float) * 5 / 4;
+    // Weights that are not kept packed would be packed again for every token. Packed ones are filled up to whole
+    // blocks, which multiplies the size of small matrices.
+    constexpr std::size_t kRoomForBlocks = std::size_t{64} << 20U;
+    const std::size_t needed =
+        static_cast<std::size_t>(sequence_model->num_parameters()) * sizeof(float) * 5 / 4 + kRoomForBlocks;
     if (packed_weights_limit() < needed) set_packed_weights_limit(needed);
   }
 
