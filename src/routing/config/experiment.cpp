@@ -62,6 +62,8 @@ std::string_view to_string(DataFormat format) {
       return "copy";
     case DataFormat::reverse:
       return "reverse";
+    case DataFormat::recall:
+      return "recall";
   }
   return "";
 }

@@ -99,6 +99,7 @@ enum class DataFormat {
   images,      // any folder of PNG files of one size
   copy,        // made up, no path: random symbols; the target is the source
   reverse,     // the same with the source backwards
+  recall,      // made up, no path: facts stated once and asked for much later
 };
 enum class TokenKind {
   automatic,  // words for wikitext, subwords for pg19 and text, subpixels for images, otherwise bytes
@@ -119,6 +120,10 @@ struct DataConfig {
   std::int64_t image_size = 0;           // images are shrunk to this height and width by averaging; 0 means as they are
   bool require_whole = false;            // refuse a part of a set
   std::string cache;                     // where tokenised data are kept; empty: $XDG_CACHE_HOME/routing
+  // Of format recall, see data/recall_task.h: names and answers of facts, and the words between them.
+  std::int64_t recall_keys = 192;
+  std::int64_t recall_values = 32;
+  std::int64_t recall_filler = 16;
   friend bool operator==(const DataConfig&, const DataConfig&) = default;
 };
 
@@ -195,7 +200,7 @@ inline constexpr std::array kOptimizerKinds{OptimizerKind::adam, OptimizerKind::
 inline constexpr std::array kDataFormats{DataFormat::automatic, DataFormat::bytes,      DataFormat::enwik8,
                                          DataFormat::wikitext,  DataFormat::pg19,       DataFormat::text,
                                          DataFormat::cifar10,   DataFormat::imagenet64, DataFormat::images,
-                                         DataFormat::copy,      DataFormat::reverse};
+                                         DataFormat::copy,      DataFormat::reverse,    DataFormat::recall};
 inline constexpr std::array kTokenKinds{TokenKind::automatic, TokenKind::bytes, TokenKind::words, TokenKind::subwords,
                                         TokenKind::subpixels};
 inline constexpr std::array kScheduleKinds{ScheduleKind::constant, ScheduleKind::vaswani, ScheduleKind::cosine,

@@ -147,7 +147,7 @@ void add_data(Keys& keys) {
   KeySection data(keys, "data.", &ExperimentConfig::data);
   data.add("path", &DataConfig::path, "any file, or the folder of a data set");
   data.add_word("format", &DataConfig::format, kDataFormats,
-                "auto, bytes, enwik8, wikitext, pg19, text, cifar10, imagenet64, images, copy or reverse");
+                "auto, bytes, enwik8, wikitext, pg19, text, cifar10, imagenet64, images, copy, reverse or recall");
   data.add_word("tokens", &DataConfig::tokens, kTokenKinds,
                 "auto (by the format), bytes, words, subwords or subpixels");
   data.add_checked(
@@ -159,6 +159,9 @@ void add_data(Keys& keys) {
   data.add("image_size", &DataConfig::image_size,
            "shrink images to this height and width by averaging; 0 means as they are");
   data.add("require_whole", &DataConfig::require_whole, "refuse a part of a set instead of labelling it");
+  data.add("recall_keys", &DataConfig::recall_keys, "of format recall: names of facts");
+  data.add("recall_values", &DataConfig::recall_values, "of format recall: values of facts");
+  data.add("recall_filler", &DataConfig::recall_filler, "of format recall: words between them, said in turn");
   data.add("cache", &DataConfig::cache, "folder for tokenised data; empty means $XDG_CACHE_HOME/routing");
 }
 

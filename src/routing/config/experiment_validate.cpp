@@ -140,11 +140,30 @@ void validate_sequence_task(const ExperimentConfig& config) {
                        " is longer than train.source_length ", longest, "; lower it, or set 0 for none");
 }
 
+// Facts and questions in one sequence: every token needs an id.
+void validate_recall(const ExperimentConfig& config) {
+  const DataConfig& data = config.data;
+  at_least("data.recall_keys", data.recall_keys, 2);
+  at_least("data.recall_values", data.recall_values, 2);
+  at_least("data.recall_filler", data.recall_filler, 1);
+  if (data.format != DataFormat::recall) return;
+  require<ConfigError>(config.model.encoder_layers == 0, "data.format is recall, which has no source, but ",
+                       "model.encoder_layers is ", config.model.encoder_layers, "; set it to 0");
+  const std::int64_t ids = 2 + data.recall_keys + data.recall_values + data.recall_filler;
+  require<ConfigError>(config.model.vocab_size >= ids, "model.vocab_size is ", config.model.vocab_size,
+                       ", but data.format recall has ", ids, " ids: data.recall_keys ", data.recall_keys,
+                       ", data.recall_values ", data.recall_values, ", data.recall_filler ", data.recall_filler,
+                       " and 2 marks; raise model.vocab_size");
+  require<ConfigError>(config.model.image_height == 0, "data.format is recall, but model.image_height is ",
+                       config.model.image_height, "; set it to 0");
+}
+
 void validate_data(const ExperimentConfig& config) {
   const ModelConfig& model = config.model;
   at_least("data.vocabulary_size", config.data.vocabulary_size, 2);
   at_least("data.image_size", config.data.image_size, 0);
   validate_sequence_task(config);
+  validate_recall(config);
   if (model.image_height == 0) return;
   require<ConfigError>(
       !model.tied_output,

@@ -119,6 +119,7 @@ AnySource open_source(const fs::path& path, const SourceOptions& options) {
       break;
     case DataFormat::copy:
     case DataFormat::reverse:
+    case DataFormat::recall:
       throw ConfigError("data.format " + std::string(to_string(options.format)) +
                         " is made up and has no files; leave out data.path");
     case DataFormat::automatic:

@@ -3,8 +3,10 @@
 #include "routing/core/error.h"
 #include "routing/data/batches.h"
 #include "routing/data/dataset.h"
+#include "routing/data/recall_task.h"
 #include "routing/data/sequence_tasks.h"
 #include "routing/data/truncated_length.h"
+#include "routing/evaluation/recall_accuracy.h"
 #include "routing/evaluation/target_accuracy.h"
 #include "routing/evaluation/token_likelihood.h"
 
@@ -134,14 +136,68 @@ class PairTraining : public TrainingData {
   TrainingFacts facts_;
 };
 
+class RecallTraining : public TrainingData {
+ public:
+  explicit RecallTraining(const ExperimentConfig& config) : config_(config), task_(recall_options(config)) {
+    const RecallOptions& options = task_.options();
+    facts_ = {.kind = TokenKind::words,
+              .description = "recall of facts in sequences of " + std::to_string(config.train.sequence_length) + ": " +
+                             std::to_string(options.keys) + " keys, " + std::to_string(options.values) + " values, " +
+                             std::to_string(options.filler) + " words of filler, made up as they are needed",
+              .hash = "recall",
+              .tokenizer_hash = std::string(16, '0')};
+  }
+
+  const TrainingFacts& facts() const override { return facts_; }
+  const ExperimentConfig& config() const override { return config_; }
+
+  // All batches have about as many tokens: what is lost in length is made up for by more sequences.
+  TrainingBatch batch(std::int64_t index) const override {
+    const TrainConfig& train = config_.train;
+    const std::int64_t shortest = train.shortest_length > 0 ? train.shortest_length : train.sequence_length;
+    const std::int64_t length = recall_length(train.seed, index, shortest, train.sequence_length);
+    const std::int64_t most_rows = train.batch_size * (train.sequence_length / shortest);
+    const std::int64_t rows = train.batch_size * (train.sequence_length / length);
+    const std::int64_t first = index * most_rows;
+    return {.tokens = recall_tokens(task_, "train", first, {rows, length}),
+            .sample_ids = at::arange(first, first + rows, at::kLong),
+            .index = index};
+  }
+
+  Evaluation evaluate(Learner& learner) const override {
+    TransformerImpl& model = learner.model();
+    const std::int64_t length = config_.train.sequence_length;
+    model.take_evaluation_statistics();
+    const RecallScore score = score_recall(
+        model, task_,
+        {.part = config_.eval.split,
+         .sequences = config_.train.eval_tokens == 0 ? kScoredPairs
+                                                     : std::max<std::int64_t>(1, config_.train.eval_tokens / length),
+         .length = length,
+         .batch_size = config_.eval.batch_size,
+         .precision = learner.precision()});
+    return {.nats = score.nats,
+            .tokens = score.tokens,
+            .stride = length,
+            .accuracy = score.accuracy(),
+            .routing = model.take_evaluation_statistics()};
+  }
+
+ private:
+  ExperimentConfig config_;
+  RecallTask task_;
+  TrainingFacts facts_;
+};
+
 }  // namespace
 
 bool is_made_up(DataFormat format) {
-  return format == DataFormat::copy || format == DataFormat::reverse;
+  return format == DataFormat::copy || format == DataFormat::reverse || format == DataFormat::recall;
 }
 
 std::unique_ptr<TrainingData> open_training_data(const ExperimentConfig& config, const PrepareOptions& options) {
   validate(config);
+  if (config.data.format == DataFormat::recall) return std::make_unique<RecallTraining>(config);
   if (is_made_up(config.data.format)) return std::make_unique<PairTraining>(config);
   require<ConfigError>(config.model.encoder_layers == 0, "model.encoder_layers is ", config.model.encoder_layers,
                        ", but the data are no pairs; set data.format to copy or reverse, or model.encoder_layers=0");

@@ -30,8 +30,9 @@ struct TrainingFacts {
 struct Evaluation {
   double nats = 0.0;  // summed
   std::int64_t tokens = 0;
-  std::int64_t stride = 0;                        // new tokens a window
-  std::optional<double> accuracy = std::nullopt;  // share of targets that got the largest logit, for pairs
+  std::int64_t stride = 0;  // new tokens a window
+  std::optional<double> accuracy =
+      std::nullopt;  // share that got the largest logit, of targets of pairs and of answers of recall
   std::vector<LayerStatistics> routing = {};
 
   double nats_per_token() const { return nats / static_cast<double>(tokens); }
@@ -49,8 +50,8 @@ class TrainingData {
   virtual Evaluation evaluate(Learner& learner) const = 0;
 };
 
-// By data.format: pairs for copy and reverse, a data set otherwise. Throws a ConfigError or FileError for data that are
-// not there, do not fit the model or are too few.
+// By data.format: pairs for copy and reverse, facts and questions for recall, a data set otherwise. Throws a
+// ConfigError or FileError for data that are not there, do not fit the model or are too few.
 std::unique_ptr<TrainingData> open_training_data(const ExperimentConfig& config, const PrepareOptions& options = {});
 
 // Is data.format made up, so that there is no path?
