@@ -1,5 +1,6 @@
 #include "command_line.h"
 #include "commands.h"
+#include "eval_recall.h"
 #include "output.h"
 #include "routing/core/error.h"
 #include "routing/data/dataset.h"
@@ -15,6 +16,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -164,11 +166,22 @@ void print_lines(const EvalOptions& options, const Dataset& data, const Likeliho
   print_pairs(lines, 19);
 }
 
-// An encoder-decoder and made-up pairs: how many targets does it get right?
-int run_pairs(const EvalOptions& options, const ExperimentConfig& config, const fs::path& path) {
-  require<ConfigError>(options.data.empty() && options.split != "all", path.string(),
-                       ": was trained on made-up pairs, ",
+// Made-up data: how many targets of pairs, or answers of recall, does the model get right?
+int run_made_up(const EvalOptions& options, const ExperimentConfig& config, const fs::path& path) {
+  require<ConfigError>(options.data.empty() && options.split != "all", path.string(), ": was trained on made-up data, ",
                        "of which every part is endless; leave out --data, and choose --split train, valid or test");
+  if (config.data.format == DataFormat::recall) {
+    const std::int64_t length = options.sequence_length > 0 ? options.sequence_length : config.train.sequence_length;
+    const std::int64_t sequences = std::max<std::int64_t>(1, options.limit_tokens / length);
+    return eval_recall({.model = path,
+                        .split = options.split,
+                        .sequences = options.limit_tokens > 0 ? sequences : kPairs,
+                        .batch_size = options.batch_size > 0 ? options.batch_size : config.eval.batch_size,
+                        .sequence_length = length,
+                        .precision = chosen_precision(options.precision, config),
+                        .json = options.json},
+                       config);
+  }
   const SequencePairs pairs(sequence_task_options(config));
   const std::int64_t of_a_pair = pairs.options().longest + 1;
   EncoderDecoder model = load_encoder_decoder(path);
@@ -203,7 +216,7 @@ int run_pairs(const EvalOptions& options, const ExperimentConfig& config, const 
 int run(const EvalOptions& options, const ProgramOptions& program) {
   const fs::path path = model_file(options.run, options.checkpoint);
   if (const ExperimentConfig pairs = load_model_config(path); is_made_up(pairs.data.format)) {
-    return run_pairs(options, pairs, path);
+    return run_made_up(options, pairs, path);
   }
   Transformer model = load_model(path);
   const ExperimentConfig& config = model->config();

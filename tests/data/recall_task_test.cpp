@@ -165,19 +165,43 @@ TEST(RecallTask, WrongQuestionsAreRefused) {
   EXPECT_EQ(recall_options(config).seed, 9U);
 }
 
+TEST(RecallLength, GrowsFromShortToLongInTheMiddleOfTheTraining) {
+  const RecallLengths lengths{.shortest = 64, .longest = 4096, .batches = 10000, .seed = 1};
+  const auto range = [&](std::int64_t from, std::int64_t to) {
+    std::pair<std::int64_t, std::int64_t> result{1 << 20, 0};
+    for (std::int64_t batch = from; batch < to; ++batch) {
+      const std::int64_t length = recall_length(lengths, batch);
+      result = {std::min(result.first, length), std::max(result.second, length)};
+    }
+    return result;
+  };
+  EXPECT_EQ(range(0, 4000), (std::pair<std::int64_t, std::int64_t>{64, 128}));
+  // Half of the way, half of the octaves: 128 sqrt(32) = 724.
+  EXPECT_LE(range(4000, 6000).second, 725);
+  EXPECT_GT(range(5990, 6000).second, 400);
+  const auto [least, most] = range(8000, 10000);
+  EXPECT_GE(least, 1024);
+  EXPECT_LT(least, 1040);
+  EXPECT_GT(most, 4060);
+  EXPECT_LE(most, 4096);
+}
+
 TEST(RecallLength, IsDrawnByOctaves) {
   std::map<std::int64_t, int> octaves;
-  for (std::int64_t batch = 0; batch < 6000; ++batch) {
-    const std::int64_t length = recall_length(1, batch, 64, 4095);
-    ASSERT_GE(length, 64);
-    ASSERT_LE(length, 4095);
+  for (std::int64_t batch = 8000; batch < 10000; ++batch) {
+    const std::int64_t length = recall_length({.shortest = 64, .longest = 4095, .batches = 10000, .seed = 1}, batch);
     ++octaves[static_cast<std::int64_t>(std::log2(static_cast<double>(length)))];
   }
-  ASSERT_EQ(octaves.size(), 6U);
-  // 6,000 draws of 6: deviations of 29.
-  for (const auto& [octave, count] : octaves) EXPECT_NEAR(count, 1000, 150) << octave;
-  EXPECT_EQ(recall_length(1, 5, 100, 100), 100);
-  EXPECT_THROW(recall_length(1, 0, 200, 100), ConfigError);
+  // 2,000 draws of 2: deviations of 22.
+  EXPECT_NEAR(octaves[10], 1000, 110);
+  EXPECT_NEAR(octaves[11], 1000, 110);
+}
+
+TEST(RecallLength, MayBeOneAndRefusesOthers) {
+  EXPECT_EQ(recall_length({.shortest = 100, .longest = 100}, 5), 100);
+  EXPECT_THROW(recall_length({.shortest = 200, .longest = 100}, 0), ConfigError);
+  EXPECT_THROW(recall_length({.shortest = 0, .longest = 100}, 0), ConfigError);
+  EXPECT_THROW(recall_length({.batches = 0}, 0), ConfigError);
 }
 
 }  // namespace

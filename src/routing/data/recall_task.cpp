@@ -18,6 +18,10 @@ std::uint64_t number_of_part(std::string_view part) {
   return static_cast<std::uint64_t>(found - names.begin());
 }
 
+// See RecallLengths.
+constexpr double kGrowthBegins = 0.4;
+constexpr double kGrowthEnds = 0.8;
+
 struct OpenFact {
   std::int64_t key = 0;
   std::int64_t value = 0;
@@ -131,13 +135,20 @@ RecallSequence RecallTask::sequence(std::string_view part, std::int64_t number, 
   return Writer(*this, stream, length).finish();
 }
 
-std::int64_t recall_length(std::uint64_t seed, std::int64_t batch, std::int64_t shortest, std::int64_t longest) {
-  require<ConfigError>(shortest >= 1 && shortest <= longest, "recall: lengths from ", shortest, " to ", longest,
+std::int64_t recall_length(const RecallLengths& lengths, std::int64_t batch) {
+  require<ConfigError>(lengths.shortest >= 1 && lengths.shortest <= lengths.longest, "recall: lengths from ",
+                       lengths.shortest, " to ", lengths.longest,
                        "; the shortest must be at least 1 and no longer than the longest");
-  RandomStream stream(seed, "recall lengths", {static_cast<std::uint64_t>(batch)});
-  const double octaves = std::log2((static_cast<double>(longest) + 1.0) / static_cast<double>(shortest));
-  const auto length = static_cast<std::int64_t>(static_cast<double>(shortest) * std::exp2(octaves * stream.uniform()));
-  return std::clamp(length, shortest, longest);
+  require<ConfigError>(lengths.batches >= 1, "recall: a training of ", lengths.batches, " batches; take at least 1");
+  RandomStream stream(lengths.seed, "recall lengths", {static_cast<std::uint64_t>(batch)});
+  const double progress = static_cast<double>(batch) / static_cast<double>(lengths.batches);
+  const double grown = std::clamp((progress - kGrowthBegins) / (kGrowthEnds - kGrowthBegins), 0.0, 1.0);
+  const auto longest = static_cast<double>(lengths.longest);
+  const double first = std::min(longest, 2.0 * static_cast<double>(lengths.shortest));
+  const double limit = first * std::pow(longest / first, grown);
+  const double least = std::max(static_cast<double>(lengths.shortest), limit / 4.0);
+  const double length = least * std::exp2(std::log2((limit + 1.0) / least) * stream.uniform());
+  return std::clamp(static_cast<std::int64_t>(length), lengths.shortest, lengths.longest);
 }
 
 }  // namespace routing

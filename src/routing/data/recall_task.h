@@ -78,7 +78,20 @@ class RecallTask {
   RecallOptions options_;
 };
 
-// The lengths of training batches: from `shortest` to `longest`, each octave as likely as another.
-std::int64_t recall_length(std::uint64_t seed, std::int64_t batch, std::int64_t shortest, std::int64_t longest);
+// The lengths of training batches grow: to look a key up has to be learned once, and short sequences, which are full of
+// questions, teach it many times faster than long ones. With p the share of the training that is over,
+//
+//   L(p) = 2 shortest                 until p = 0.4
+//          longest                    from p = 0.8 on, and in between growing by the same factor every step
+//
+// and a batch has a length from max(shortest, L(p) / 4) to L(p), each octave as likely as another.
+struct RecallLengths {
+  std::int64_t shortest = 64;
+  std::int64_t longest = 4096;
+  std::int64_t batches = 1000;  // of the whole training
+  std::uint64_t seed = 1;
+};
+// Throws a ConfigError unless 1 <= shortest <= longest and there is a batch.
+std::int64_t recall_length(const RecallLengths& lengths, std::int64_t batch);
 
 }  // namespace routing

@@ -155,7 +155,11 @@ class RecallTraining : public TrainingData {
   TrainingBatch batch(std::int64_t index) const override {
     const TrainConfig& train = config_.train;
     const std::int64_t shortest = train.shortest_length > 0 ? train.shortest_length : train.sequence_length;
-    const std::int64_t length = recall_length(train.seed, index, shortest, train.sequence_length);
+    const std::int64_t length = recall_length({.shortest = shortest,
+                                               .longest = train.sequence_length,
+                                               .batches = train.steps * train.accumulation,
+                                               .seed = train.seed},
+                                              index);
     const std::int64_t most_rows = train.batch_size * (train.sequence_length / shortest);
     const std::int64_t rows = train.batch_size * (train.sequence_length / length);
     const std::int64_t first = index * most_rows;
