@@ -47,6 +47,7 @@ Command add_doctor(CLI::App& program, const ProgramOptions& options);
 Command add_train(CLI::App& program, const ProgramOptions& options);
 Command add_eval(CLI::App& program, const ProgramOptions& options);
 Command add_generate(CLI::App& program, const ProgramOptions& options);
+Command add_table(CLI::App& program, const ProgramOptions& options);
 Command add_quickstart(CLI::App& program, const ProgramOptions& options);
 
 }  // namespace routing

@@ -31,6 +31,7 @@ std::vector<Command> add_commands(CLI::App& program, const ProgramOptions& optio
   analyze->footer("Example  routing analyze patterns --out patterns.png\n" + exit_code_line());
   commands.push_back(add_analyze_patterns(*analyze));
   commands.push_back(add_analyze_distance(*analyze));
+  commands.push_back(add_table(program, options));
   for (Command& command : add_bench(program, options)) commands.push_back(std::move(command));
   for (Command& command : add_data(program, options)) commands.push_back(std::move(command));
   commands.push_back(add_presets(program));
