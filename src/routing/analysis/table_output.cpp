@@ -56,6 +56,11 @@ std::string metric_cell(const ReportRow& row, const TableRow& printed, int digit
   return text;
 }
 
+std::string printed_cell(const TableRow& printed, int digits) {
+  if (!printed.paper_metric || digits > 0) return fixed_or_missing(printed.paper_metric, digits);
+  return number_text(*printed.paper_metric);
+}
+
 std::string difference_cell(const ReportRow& row, const TableSpec& spec) {
   if (!row.difference || spec.rows[row.row].id == spec.baseline) return kMissing;
   const std::string text = interval_text(*row.difference, spec.metric.digits);
@@ -110,8 +115,7 @@ Cells cells_of(const TableReport& report, const ReportRow& row, const ShownColum
   if (shown.slower) cells.push_back(fixed_or_missing(row.slower, 2));
   if (shown.rate) cells.push_back(fixed_or_missing(row.steps_per_second, kRateDigits));
   cells.push_back(row.labels.empty() ? kMissing : row.labels);
-  // As printed: the paper's own digits.
-  cells.push_back(printed.paper_metric ? number_text(*printed.paper_metric) : kMissing);
+  cells.push_back(printed_cell(printed, spec.metric.paper_digits));
   if (shown.slower) cells.push_back(fixed_or_missing(paper_ratio(spec, printed), 2));
   if (shown.paper_rate) cells.push_back(fixed_or_missing(printed.paper_steps_per_second, kRateDigits));
   return cells;

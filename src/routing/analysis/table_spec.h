@@ -25,9 +25,10 @@ TableScale parse_table_scale(std::string_view word);
 
 // What is measured of a row.
 struct TableMetric {
-  std::string key;   // among the numbers of a row's evaluation: "bits_per_dim"
-  std::string name;  // "bits/dim"
-  int digits = 3;    // worth printing
+  std::string key;       // among the numbers of a row's evaluation: "bits_per_dim"
+  std::string name;      // "bits/dim"
+  int digits = 3;        // worth printing of ours
+  int paper_digits = 3;  // as printed; 0 for as many as each figure has
   bool lower_is_better = true;
 };
 
