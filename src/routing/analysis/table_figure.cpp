@@ -15,8 +15,9 @@ constexpr double kMargin = 24.0;
 constexpr double kTitleHeight = 66.0;  // title, what was run, titles of the plots
 constexpr double kLineHeight = 18.0;
 constexpr double kPlotWidth = 300.0;
-constexpr double kPlotGap = 36.0;
+constexpr double kPlotGap = 56.0;
 constexpr double kNameGap = 12.0;
+constexpr double kNameRoom = 8.0;  // letters differ a little between the measure and the picture
 constexpr double kFooting = 44.0;  // ticks and the legend
 constexpr double kDotRadius = 3.6;
 constexpr double kIntervalWidth = 1.6;
@@ -64,7 +65,8 @@ void fit_range(TablePlot& plot) {
   }
   const double room = 0.05 * std::max(range.high - range.low, spread);
   range = {range.low - room, range.high + room};
-  plot.range = rounded_outwards(range, round_step(range.high - range.low, kTicks));
+  plot.step = round_step(range.high - range.low, kTicks);
+  plot.range = rounded_outwards(range, plot.step);
 }
 
 double finite_or_zero(double value) {
@@ -126,7 +128,7 @@ class TableDrawing {
     };
     draw_text(context, plot.title, left + 0.5 * kPlotWidth, top() - 10.0,
               shrunk_to_fit(context, plot.title, kPlotTitle, kPlotWidth));
-    for (const AxisTick& tick : ticks_of(plot.range, round_step(plot.range.high - plot.range.low, kTicks))) {
+    for (const AxisTick& tick : ticks_of(plot.range, plot.step)) {
       const bool zero = plot.differences && std::abs(tick.value) < 1e-12;
       set_colour(context, zero ? kFaintInk : kGrid);
       cairo_set_line_width(context, 1.0);
@@ -201,7 +203,7 @@ TablePicture table_picture(const TableReport& report) {
 void write_table_figure(const TableReport& report, const std::filesystem::path& path) {
   const FigureFormat format = figure_format(path);
   const TablePicture picture = table_picture(report);
-  const TableDrawing drawing(report, picture, widest_text(picture.names, kName));
+  const TableDrawing drawing(report, picture, widest_text(picture.names, kName) + kNameRoom);
   const std::vector<char> bytes =
       render_figure({.width = drawing.width(), .height = drawing.height(), .title = report.spec.title}, format,
                     [&](cairo_t* context) { drawing.draw(context); });

@@ -21,6 +21,7 @@ struct TablePlot {
   std::string title = {};
   std::vector<Mark> marks = {};
   AxisRange range = {};
+  double step = 1.0;         // between ticks; the range is whole steps
   bool differences = false;  // to the baseline, which is then the line at zero
 };
 
