@@ -93,6 +93,7 @@ int list(const TableCommandOptions& options) {
 }
 
 TableOptions table_options(const TableCommandOptions& given, const ProgramOptions& program, TrainingDisplay& display) {
+  const std::string unit = table_spec(given.name).kind == TableKind::timed ? "round" : "window";
   TableOptions options{.folder = fs::absolute(given.out),
                        .data = given.data,
                        .rows = given.rows,

@@ -103,7 +103,9 @@ TEST(Tables, EveryRowHasAValidConfigurationAtBothScalesUnderEverySelection) {
           const bool future = row.is_routed && selection == RoutingSelection::balanced;
           EXPECT_EQ(validity_label(config), future ? "selection reads the future" : "causal") << spec.name << row.id;
           EXPECT_EQ(config.attention.content == "routing", row.is_routed) << spec.name << " " << row.id;
-          if (row.is_routed) EXPECT_EQ(config.routing.routing().selection, selection);
+          if (row.is_routed) {
+            EXPECT_EQ(config.routing.routing().selection, selection);
+          }
           steps.insert(config.train.steps);
         }
       }
