@@ -166,4 +166,16 @@ at::Tensor TransformerImpl::next_logits(std::span<const std::int64_t> tokens, co
   return linear(last, vocabulary_weight_, vocabulary_bias_, {.precision = context.precision}).flatten();
 }
 
+double TransformerImpl::nats_at(const at::Tensor& tokens, std::int64_t position, std::int64_t target,
+                                const ForwardContext& context) {
+  require<InputError>(tokens.dim() == 2 && tokens.size(0) == 1 && position >= 0 && position < tokens.size(1),
+                      config().name, ": the nats at position ", position, " asked for of tokens ", tokens.sizes(),
+                      ", but they must be one sequence [1, n] that has the position");
+  const at::NoGradGuard no_gradient;
+  const at::Tensor row = hidden(tokens, context).values.narrow(1, position, 1).flatten(0, 1);
+  return vocabulary_loss(row, vocabulary_weight_, vocabulary_bias_, at::full({1}, target, at::kLong),
+                         {.precision = context.precision})
+      .item<double>();
+}
+
 }  // namespace routing

@@ -51,6 +51,9 @@ class TransformerImpl : public SequenceModel {
   // The prediction of the token behind these, [vocab_size], from a pass over all of them. Patterns that choose from a
   // whole sequence choose from these.
   at::Tensor next_logits(std::span<const std::int64_t> tokens, const ForwardContext& context);
+  // The nats of `target` at one position of a sequence [1, n]: what loss() has there, bit for bit, if the sequence
+  // holds it. What the sequence does hold there is the input of the next position, so it may be something else.
+  double nats_at(const at::Tensor& tokens, std::int64_t position, std::int64_t target, const ForwardContext& context);
 
   // What each layer's last forward used: its plans, for pictures and analysis.
   const std::vector<BlockState>& states() const { return states_; }
