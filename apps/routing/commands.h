@@ -35,6 +35,7 @@ std::vector<Command> add_commands(CLI::App& program, const ProgramOptions& optio
 std::vector<Command> add_data(CLI::App& program, const ProgramOptions& options);
 Command add_analyze_patterns(CLI::App& analyze);
 Command add_analyze_distance(CLI::App& analyze);
+Command add_analyze_leak(CLI::App& analyze, const ProgramOptions& program_options);
 std::vector<Command> add_bench(CLI::App& program, const ProgramOptions& options);
 Command add_bench_attention(CLI::App& bench_app, const ProgramOptions& program);
 Command add_bench_train(CLI::App& bench_app, const ProgramOptions& program);
