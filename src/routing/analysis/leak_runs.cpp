@@ -4,6 +4,9 @@
 #include "routing/model/weights.h"
 #include "routing/training/learner.h"
 
+#include <set>
+#include <utility>
+
 namespace routing {
 namespace {
 
@@ -13,8 +16,12 @@ namespace fs = std::filesystem;
 void require_trained_alike(const LeakJob& job) {
   const fs::path& first_path = job.models.front();
   const ExperimentConfig first = load_model_config(first_path);
+  std::set<std::pair<std::string, std::uint64_t>> names;
   for (const fs::path& path : job.models) {
     const ExperimentConfig config = load_model_config(path);
+    require<ConfigError>(names.emplace(selection_label(config), config.train.seed).second, path.string(), ": is ",
+                         selection_label(config), " of seed ", config.train.seed,
+                         ", but so is another one; leave out one of the two");
     const auto require_same = [&](const char* what, std::int64_t own, std::int64_t wanted) {
       require<ConfigError>(own == wanted, path.string(), ": ", what, " is ", own, ", but ", wanted, " in ",
                            first_path.string(), "; compare models that were trained alike");
