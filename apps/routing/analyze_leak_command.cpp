@@ -29,8 +29,8 @@ struct LeakOptions {
   std::string data;
   std::string split = "test";
   std::string precision;
-  std::int64_t windows = 32;
-  std::int64_t positions = 16;
+  std::int64_t windows = 64;
+  std::int64_t positions = 24;
   std::uint64_t seed = 1;
   std::int64_t checks = 8;
   bool check_all = false;

@@ -70,10 +70,23 @@ TEST_F(LeakFigureTest, DrawsDotsWhereTheirValuesSay) {
     for (std::size_t k = 0; k < at.series[i].points.size(); ++k) {
       EXPECT_TRUE(same_colour(
           image.at(at.x_of_quarter(i, at.series[i].quarters[k]), at.y_of_loss(at.series[i].points[k].value)),
-          leak_colour(at.series[i].measure)))
+          at.series[i].colour))
           << at.series[i].name << " " << k;
     }
   }
+}
+
+TEST_F(LeakFigureTest, TellsSelectionsThatLoseTheSameKindApart) {
+  LeakRun random = made_up_local(1);
+  random.selection = "random";
+  random.likelihood.prefix_only = {.promised = false, .measured = 6, .different = 6};
+  const std::vector<LeakRun> runs{made_up_balanced(), random};
+  const LeakLayout layout = leak_layout(leak_report(runs, TokenKind::bytes));
+  ASSERT_EQ(layout.series.size(), 3U);
+  EXPECT_EQ(layout.series[0].colour, leak_colour(1));
+  EXPECT_EQ(layout.series[1].colour, leak_colour(2));
+  EXPECT_EQ(layout.series[2].name, "random, prefix only");
+  EXPECT_FALSE(same_colour(layout.series[2].colour, layout.series[1].colour));
 }
 
 TEST_F(LeakFigureTest, LeavesTheLowerPlotOutWhereNothingIsLost) {

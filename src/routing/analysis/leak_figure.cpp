@@ -143,7 +143,7 @@ class LeakDrawing {
 
   void draw_series(std::size_t index) const {
     const LeakSeries& series = layout_.series[index];
-    const Colour pale = mix(kBackground, leak_colour(series.measure), 0.6);
+    const Colour pale = mix(kBackground, series.colour, 0.6);
     cairo_set_line_width(context_, 1.2);
     for (std::size_t k = 0; k + 1 < series.points.size(); ++k) {
       line(layout_.x_of_quarter(index, series.quarters[k]), layout_.y_of_loss(series.points[k].value),
@@ -153,7 +153,7 @@ class LeakDrawing {
     for (std::size_t k = 0; k < series.points.size(); ++k) {
       const double x = layout_.x_of_quarter(index, series.quarters[k]);
       line(x, layout_.y_of_loss(series.points[k].low), x, layout_.y_of_loss(series.points[k].high), pale);
-      dot(x, layout_.y_of_loss(series.points[k].value), leak_colour(series.measure));
+      dot(x, layout_.y_of_loss(series.points[k].value), series.colour);
     }
   }
 
@@ -168,7 +168,7 @@ class LeakDrawing {
     for (std::size_t k = 0; k < order.size(); ++k) {
       const LeakSeries& series = layout_.series[order[k]];
       TextStyle style = kFaint;
-      style.colour = mix(leak_colour(series.measure), kInk, 0.25);
+      style.colour = mix(series.colour, kInk, 0.15);
       draw_text(context_, series.name, layout_.right + 10.0, places[k] + kHalfCapital,
                 shrunk_to_fit(context_, series.name, style, kSeriesNames - 10.0));
     }
@@ -220,6 +220,9 @@ LeakLayout leak_layout(const LeakReport& report) {
                                  point_of(selection.all.prefix_only, unit)});
     values.insert(values.end(), layout.row_points.back().begin(), layout.row_points.back().end());
     for (LeakSeries& series : series_of(selection, unit)) {
+      const auto before = std::count_if(layout.series.begin(), layout.series.end(),
+                                        [&](const LeakSeries& other) { return other.measure == series.measure; });
+      series.colour = mix(kInk, leak_colour(series.measure), std::pow(0.5, static_cast<double>(before)));
       losses.insert(losses.end(), series.points.begin(), series.points.end());
       layout.series.push_back(std::move(series));
     }

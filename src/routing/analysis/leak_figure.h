@@ -25,7 +25,8 @@ struct LeakPoint {
 // Differences to teacher-forced of one selection, by quarter.
 struct LeakSeries {
   std::string name = {};
-  std::size_t measure = 1;  // of kLeakMeasures, decides the colour
+  std::size_t measure = 1;  // of kLeakMeasures
+  Colour colour = {};       // of the measure; darker for each selection before it that has one too
   std::vector<std::size_t> quarters = {};
   std::vector<LeakPoint> points = {};
 };

@@ -16,8 +16,8 @@ namespace routing {
 struct LeakJob {
   std::vector<std::filesystem::path> models = {};  // model.safetensors of each
   std::string part = "test";
-  std::int64_t windows = 32;
-  std::int64_t positions = 16;
+  std::int64_t windows = 64;
+  std::int64_t positions = 24;
   std::uint64_t seed = 1;  // of the sampled places
   std::int64_t checks = 8;
   bool check_all = false;

@@ -31,8 +31,8 @@ namespace routing {
 // asked for, and one is drawn from each. All of it depends on seed and sizes only, so every model gets the same.
 struct PositionSampling {
   std::int64_t sequence_length = 2048;  // n
-  std::int64_t windows = 32;            // all there are, if fewer
-  std::int64_t positions = 16;          // a window; all of them, if more than n
+  std::int64_t windows = 64;            // all there are, if fewer
+  std::int64_t positions = 24;          // a window; all of them, if more than n
   std::uint64_t seed = 1;
   std::int64_t record_length = 0;  // of images; 0 for text
 };
