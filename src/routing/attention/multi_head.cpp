@@ -125,6 +125,21 @@ double MultiHeadAttentionImpl::scale_of(const Group& group) const {
   return group.config.scale.value_or(1.0 / std::sqrt(static_cast<double>(head_dim_)));
 }
 
+GroupProbe MultiHeadAttentionImpl::make_probe(const Group& group, const QueryKey& qk, const PatternPlan& plan) const {
+  const at::Tensor queries = probe_vectors(qk.q);
+  return {.pattern_name = pattern_name(group.config.pattern),
+          .first_head = group.first_head,
+          .queries = queries,
+          .keys = qk.k.is_same(qk.q) ? queries : probe_vectors(qk.k),
+          .plan = plan,
+          .scale = scale_of(group),
+          .merge = group.config.merge,
+          .merge_eps = group.config.merge_eps,
+          .relative = group.config.relative,
+          .relative_key = probe_vectors(group.relative_key),
+          .recency = group.config.recency};
+}
+
 at::Tensor MultiHeadAttentionImpl::attend_with_recency(const QueryKey& qk, const at::Tensor& v, const Plan& plan,
                                                        AttendOptions options) const {
   const std::int64_t heads = qk.q.size(1);
@@ -146,6 +161,7 @@ at::Tensor MultiHeadAttentionImpl::attend_group(std::size_t index, const QueryKe
                                                .step = state.step,
                                                .sample_ids = state.sample_ids}));
   }
+  if (state.keep_probes && !is_training()) state.probes.push_back(make_probe(group, qk, state.plans[index]));
   if (is_training()) {
     const at::Tensor loss = group.pattern->auxiliary_loss(qk.q, separate_keys, state.plans[index]);
     if (loss.defined()) state.auxiliary_loss = state.auxiliary_loss.defined() ? state.auxiliary_loss + loss : loss;
@@ -175,6 +191,7 @@ at::Tensor MultiHeadAttentionImpl::forward(const at::Tensor& input, AttentionSta
   const at::Tensor v = split_heads(source, value_weight_, state.precision);
   if (!state.reuse_plans) state.plans.clear();
   state.auxiliary_loss = at::Tensor();
+  state.probes.clear();
   std::vector<at::Tensor> outputs;
   for (std::size_t index = 0; index < groups_.size(); ++index) {
     const Group& group = groups_[index];

@@ -10,6 +10,7 @@
 
 #include "routing/attention/attention_cache.h"
 #include "routing/attention/centroids.h"
+#include "routing/attention/head_probe.h"
 #include "routing/attention/pattern.h"
 #include "routing/attention/plan.h"
 #include "routing/config/attention.h"
@@ -38,6 +39,8 @@ struct AttentionState {
   std::uint64_t step = 0;               // counts training forwards: names the draws of dropout and random patterns
   std::vector<PatternPlan> plans = {};  // one a head group: what the last forward used
   bool reuse_plans = false;             // attend over `plans` instead of making new ones (activation checkpointing)
+  bool keep_probes = false;             // keep what heads attend with, for analysis; in evaluation only
+  std::vector<GroupProbe> probes = {};  // one a head group: those of the last such forward
   // Set by a training forward: what the layer's patterns add to the loss; may be undefined.
   at::Tensor auxiliary_loss = {};
 };
@@ -109,6 +112,7 @@ class MultiHeadAttentionImpl : public torch::nn::Module {
   };
   void attend_cached(std::size_t index, const QueryKey& qk, const at::Tensor& v, const CachedCall& call,
                      AttentionCache& cache, at::Tensor& output) const;
+  GroupProbe make_probe(const Group& group, const QueryKey& qk, const PatternPlan& plan) const;
   at::Tensor attend_with_recency(const QueryKey& qk, const at::Tensor& v, const Plan& plan,
                                  AttendOptions options) const;
   at::Tensor attend_group(std::size_t index, const QueryKey& qk, const at::Tensor& v, AttentionState& state,

@@ -135,6 +135,28 @@ at::Tensor TransformerImpl::logits(const at::Tensor& tokens, const ForwardContex
   return linear(hidden(tokens, context).values, vocabulary_weight_, vocabulary_bias_, {.precision = context.precision});
 }
 
+std::vector<std::vector<GroupProbe>> TransformerImpl::probe(const at::Tensor& tokens, const ForwardContext& context) {
+  require<InputError>(!is_training(), config().name, ": a model in training mode was probed; call eval() first");
+  const at::NoGradGuard no_gradient;
+  const auto keep_probes = [&](bool keep) {
+    for (BlockState& state : states_) {
+      state.self.keep_probes = keep;
+      state.self.probes.clear();
+    }
+  };
+  std::vector<std::vector<GroupProbe>> probes;
+  keep_probes(true);
+  try {
+    hidden(tokens, context);
+    for (BlockState& state : states_) probes.push_back(std::move(state.self.probes));
+  } catch (...) {
+    keep_probes(false);
+    throw;
+  }
+  keep_probes(false);
+  return probes;
+}
+
 std::string TransformerImpl::reason_against_cache() const {
   return routing::reason_against_cache(blocks_);
 }

@@ -55,6 +55,10 @@ class TransformerImpl : public SequenceModel {
   // holds it. What the sequence does hold there is the input of the next position, so it may be something else.
   double nats_at(const at::Tensor& tokens, std::int64_t position, std::int64_t target, const ForwardContext& context);
 
+  // What the heads of every layer attend with over these tokens, [layer][head group]: a pass in evaluation that changes
+  // nothing but what such passes change. For analysis of single heads (attention/head_probe.h).
+  std::vector<std::vector<GroupProbe>> probe(const at::Tensor& tokens, const ForwardContext& context);
+
   // What each layer's last forward used: its plans, for pictures and analysis.
   const std::vector<BlockState>& states() const { return states_; }
   Block block(std::size_t layer) const { return blocks_.at(layer); }
