@@ -1,0 +1,51 @@
+// What the commands that look into the heads of a run share: options, the model, and some sequences of its data.
+#pragma once
+
+#include "command_line.h"
+#include "commands.h"
+#include "routing/model/transformer.h"
+
+#include <ATen/ATen.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace routing {
+
+struct HeadAnalysisOptions {
+  std::string run = {};
+  std::string checkpoint = "best";
+  std::string data = {};
+  std::string vocabulary = {};
+  std::string split = "test";
+  std::string precision = {};
+  std::int64_t sequences = 10;
+  std::int64_t sequence_length = 0;
+  std::int64_t queries = 0;
+  std::uint64_t seed = 1;
+  std::vector<std::string> paths = {};
+  bool json = false;
+};
+
+// RUN and the options of all such commands; the defaults are what `options` holds.
+void add_head_analysis_options(CLI::App& app, HeadAnalysisOptions& options);
+
+struct ProbedRun {
+  std::filesystem::path model_path = {};
+  std::filesystem::path data_path = {};
+  Transformer model = nullptr;
+  at::Tensor tokens = {};  // int64 [sequences, n]
+  std::string validity = {};
+  MatmulPrecision precision = MatmulPrecision::fp32;
+};
+
+// Loads the model and takes sequences that are spread evenly over the part, fewer if it has no more. Throws a
+// ConfigError or FileError that says what does not fit.
+ProbedRun open_probed_run(const HeadAnalysisOptions& options, const ProgramOptions& program);
+
+// "8 sequences of 2048 tokens, test part of …"
+std::string describe_sequences(const HeadAnalysisOptions& options, const ProbedRun& run, std::int64_t queries);
+
+}  // namespace routing
