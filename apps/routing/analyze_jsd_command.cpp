@@ -94,7 +94,7 @@ void print_table(const JsdOptions& options, const ProbedRun& run, const HeadDive
         "the paper's 10 layers on WikiText-103; not a target, its local rows stand at wrong positions "
         "(FACTS E7)"},
        {"data", describe_sequences(options.common, run, result.queries)},
-       {"model", run.model_path.string() + ", " + run.validity}},
+       {"model", describe_model(run)}},
       11);
 }
 
@@ -118,23 +118,18 @@ void print_json(const JsdOptions& options, const ProbedRun& run, const HeadDiver
                       {"reads_nothing", layer.reads_nothing},
                       {"matrix", matrix}});
   }
-  std::cout << nlohmann::ordered_json{{"model", run.model_path.string()},
-                                      {"data", run.data_path.string()},
-                                      {"split", options.common.split},
-                                      {"sequences", result.sequences},
-                                      {"sequence_length", result.length},
-                                      {"queries", result.queries},
-                                      {"draws", options.draws},
-                                      {"seed", options.common.seed},
-                                      {"validity", run.validity},
-                                      {"upper_bound", std::numbers::ln2},
-                                      {"layers", layers},
+  std::cout << nlohmann::ordered_json{{"model", run.model_path.string()}, {"data", run.data_path.string()},
+                                      {"split", options.common.split},    {"sequences", result.sequences},
+                                      {"sequence_length", result.length}, {"queries", result.queries},
+                                      {"draws", options.draws},           {"seed", options.common.seed},
+                                      {"validity", run.validity},         {"data_label", run.data_label},
+                                      {"upper_bound", std::numbers::ln2}, {"layers", layers},
                                       {"written", options.common.paths}}
             << "\n";
 }
 
 MatrixFigure figure_of(const ProbedRun& run, const HeadDivergence& result) {
-  MatrixFigure figure{.title = "How differently heads attend: " + run.model->config().name,
+  MatrixFigure figure{.title = "How differently heads attend: " + run_title(run),
                       .caption = "mean Jensen-Shannon divergence of two heads' rows of attention, nats",
                       .low = 0.0,
                       .high = std::numbers::ln2,

@@ -68,7 +68,7 @@ void print_table(const HeadAnalysisOptions& options, const ProbedRun& run, const
         "dense ones have true offsets and recency where the head has them, but no ranks; products are "
         "of queries and keys alone"},
        {"data", describe_sequences(options, run, report.queries)},
-       {"model", run.model_path.string() + ", " + run.validity}},
+       {"model", describe_model(run)}},
       11);
 }
 
@@ -102,13 +102,14 @@ void print_json(const HeadAnalysisOptions& options, const ProbedRun& run, const 
                                       {"queries", report.queries},
                                       {"seed", options.seed},
                                       {"validity", run.validity},
+                                      {"data_label", run.data_label},
                                       {"layers", layers},
                                       {"written", options.paths}}
             << "\n";
 }
 
 HeadSharesFigure figure_of(const ProbedRun& run, const RecallReport& report) {
-  HeadSharesFigure figure{.title = "What heads keep of dense attention: " + run.model->config().name,
+  HeadSharesFigure figure{.title = "What heads keep of dense attention: " + run_title(run),
                           .dot_name = "its plan",
                           .ring_name = "as many recent keys",
                           .dash_name = "as many random keys",

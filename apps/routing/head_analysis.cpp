@@ -119,11 +119,20 @@ ProbedRun open_probed_run(const HeadAnalysisOptions& options, const ProgramOptio
   fitted_to(config, data.facts());
   run.data_path = data.path();
   run.validity = validity_label(config);
+  run.data_label = notes.data_label.empty() ? data.facts().label() : notes.data_label;
   run.precision = chosen_precision(options.precision, config);
   run.tokens = spread_sequences(data.part(options.split).tokens,
                                 options.sequence_length > 0 ? options.sequence_length : config.train.sequence_length,
                                 data.facts().record_length(), options.sequences);
   return run;
+}
+
+std::string run_title(const ProbedRun& run) {
+  return run.model->config().name + " on " + run.data_path.filename().string();
+}
+
+std::string describe_model(const ProbedRun& run) {
+  return run.model_path.string() + ", " + run.validity + (run.data_label.empty() ? "" : ", " + run.data_label);
 }
 
 std::string describe_sequences(const HeadAnalysisOptions& options, const ProbedRun& run, std::int64_t queries) {

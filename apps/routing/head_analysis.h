@@ -38,6 +38,7 @@ struct ProbedRun {
   Transformer model = nullptr;
   at::Tensor tokens = {};  // int64 [sequences, n]
   std::string validity = {};
+  std::string data_label = {};  // "partial data" if the model or this look at it had not a whole set
   MatmulPrecision precision = MatmulPrecision::fp32;
 };
 
@@ -45,7 +46,11 @@ struct ProbedRun {
 // ConfigError or FileError that says what does not fit.
 ProbedRun open_probed_run(const HeadAnalysisOptions& options, const ProgramOptions& program);
 
-// "8 sequences of 2048 tokens, test part of …"
+// "tiny-enwik8 on enwik8", for titles: a preset may be trained on other data than its name says.
+std::string run_title(const ProbedRun& run);
+// The model's file and what its figures are worth.
+std::string describe_model(const ProbedRun& run);
+// "8 sequences of 2048 tokens, 64 queries in each, test part of …"
 std::string describe_sequences(const HeadAnalysisOptions& options, const ProbedRun& run, std::int64_t queries);
 
 }  // namespace routing

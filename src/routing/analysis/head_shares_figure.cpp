@@ -13,7 +13,7 @@ namespace {
 
 // All lengths in units of the drawing.
 constexpr double kMargin = 24.0;
-constexpr double kMinWidth = 560.0;
+constexpr double kMinWidth = 660.0;  // the legend in one line
 constexpr double kTitleHeight = 34.0;
 constexpr double kLegendHeight = 26.0;
 constexpr double kPanelHeading = 24.0;
