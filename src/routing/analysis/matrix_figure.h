@@ -18,7 +18,7 @@ struct MatrixPanel {
 
 struct MatrixFigure {
   std::string title = {};
-  std::string caption = {};         // under the title: what the values are
+  std::string caption = {};    // under the title: what the values are
   double low = 0.0;            // colours run from here …
   double high = 1.0;           // … to here
   std::string high_name = {};  // what to call the upper end, such as "ln 2"; empty means its number
