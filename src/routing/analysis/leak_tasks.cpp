@@ -100,9 +100,15 @@ double entropy_floor(LeakTask task) {
   return task == LeakTask::coin_flips ? std::log(2.0) : std::log(static_cast<double>(kSymbols));
 }
 
-LeakTaskSizes default_sizes(LeakTask task) {
-  if (task == LeakTask::coin_flips) return {};
-  return {};
+const std::vector<LeakTaskCase>& audit_tasks() {
+  static const std::vector<LeakTaskCase> all{
+      {.task = LeakTask::coin_flips,
+       .sizes = {.tokens = 32, .window = 8, .width = 32, .batch_size = 32, .steps = 1500, .learning_rate = 2e-3}},
+      {.task = LeakTask::secret,
+       .sizes = {.tokens = 32, .window = 8, .width = 64, .batch_size = 16, .steps = 600, .learning_rate = 3e-3}},
+      {.task = LeakTask::secret,
+       .sizes = {.tokens = 128, .window = 32, .width = 64, .batch_size = 16, .steps = 400, .learning_rate = 3e-3}}};
+  return all;
 }
 
 ExperimentConfig leak_task_config(const ExperimentConfig& audited, const LeakTaskOptions& options) {

@@ -47,9 +47,14 @@ struct LeakTaskOptions {
   std::function<void(std::int64_t step, std::int64_t steps)> progress = {};
 };
 
-// With these the leak of routing.selection = balanced shows at every seed tried (docs/audit.md), in well under a
-// minute.
-LeakTaskSizes default_sizes(LeakTask task);
+// What an audit trains: coin flips over 32 tokens, the secret over 32 and over 128. The sizes were found by trying
+// routing.selection = balanced, so that its leak shows within half a minute on one core (docs/audit.md has all
+// figures).
+struct LeakTaskCase {
+  LeakTask task = LeakTask::secret;
+  LeakTaskSizes sizes = {};
+};
+const std::vector<LeakTaskCase>& audit_tasks();
 
 // Two layers of four heads, two of which follow the audited content pattern with all its choices (selection, sharing,
 // scale, merge, relative positions, centroids); the other two are local with a small window, as are norms and the

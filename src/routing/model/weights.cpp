@@ -3,6 +3,7 @@
 #include "routing/config/toml.h"
 #include "routing/core/error.h"
 #include "routing/model/safetensors.h"
+#include "routing/model/safetensors_metadata.h"
 
 #include <utility>
 
@@ -61,6 +62,7 @@ void save_model(const std::filesystem::path& path, SequenceModel& model, const M
                                {"validity", validity_label(model.config())}}};
   if (!notes.tokenizer_hash.empty()) file.metadata["tokenizer"] = notes.tokenizer_hash;
   if (!notes.data_label.empty()) file.metadata["data_label"] = notes.data_label;
+  if (!notes.audit.empty()) file.metadata["audit"] = notes.audit;
   if (model.config().model.tied_output) {
     const bool encoder = model.config().model.encoder_layers > 0;
     file.metadata["tied"] = encoder ? "output_weight=target.embedding" : "output_weight=embedding";
@@ -78,7 +80,14 @@ ModelNotes load_model_notes(const std::filesystem::path& path) {
     const auto found = metadata.find(key);
     return found == metadata.end() ? std::string() : found->second;
   };
-  return {.version = value("version"), .tokenizer_hash = value("tokenizer"), .data_label = value("data_label")};
+  return {.version = value("version"),
+          .tokenizer_hash = value("tokenizer"),
+          .data_label = value("data_label"),
+          .audit = value("audit")};
+}
+
+void set_model_audit(const std::filesystem::path& path, const std::string& text) {
+  set_safetensors_metadata(path, "audit", text);
 }
 
 std::shared_ptr<SequenceModel> load_sequence_model(const std::filesystem::path& path) {

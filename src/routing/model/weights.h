@@ -6,8 +6,9 @@
 //   validity   "causal" or "selection reads the future"
 //   tokenizer  hash of the tokeniser whose ids it reads
 //   data_label "partial data" if it was not trained on a whole set; absent otherwise
-//   tied       which tensor an absent one is ("output_weight=embedding", "output_weight=target.embedding"), where the
-//   output layer is tied
+//   audit      what `routing audit` found of this very file: verdict, positions, date and version; absent if never
+//   audited tied       which tensor an absent one is ("output_weight=embedding", "output_weight=target.embedding"),
+//   where the output layer is tied
 #pragma once
 
 #include "routing/model/encoder_decoder.h"
@@ -36,9 +37,12 @@ struct ModelNotes {
   std::string version = {};
   std::string tokenizer_hash = {};  // of the tokens it was trained on
   std::string data_label = {};      // "partial data" if those were not a whole set
+  std::string audit = {};           // of set_model_audit(); empty if the file was not audited
 };
 void save_model(const std::filesystem::path& path, SequenceModel& model, const ModelNotes& notes);
 ModelNotes load_model_notes(const std::filesystem::path& path);
+// Writes what an audit found into the file; its tensors stay as they are (safetensors_metadata.h).
+void set_model_audit(const std::filesystem::path& path, const std::string& text);
 // Builds the model that the file describes, in evaluation mode.
 std::shared_ptr<SequenceModel> load_sequence_model(const std::filesystem::path& path);
 // The same where only one of the two will do; a FileError says which one the file holds.
