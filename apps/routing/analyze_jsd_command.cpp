@@ -1,5 +1,6 @@
 #include "head_analysis.h"
 #include "output.h"
+#include "routing/analysis/divergence_text.h"
 #include "routing/analysis/jensen_shannon.h"
 #include "routing/analysis/matrix_figure.h"
 #include "routing/analysis/probed_heads.h"
@@ -128,24 +129,6 @@ void print_json(const JsdOptions& options, const ProbedRun& run, const HeadDiver
             << "\n";
 }
 
-MatrixFigure figure_of(const ProbedRun& run, const HeadDivergence& result) {
-  MatrixFigure figure{.title = "How differently heads attend: " + run_title(run),
-                      .caption = "mean Jensen-Shannon divergence of two heads' rows of attention, nats",
-                      .low = 0.0,
-                      .high = std::numbers::ln2,
-                      .high_name = "ln 2",
-                      .panels = {}};
-  for (std::size_t number = 0; number < result.layers.size(); ++number) {
-    const LayerDivergence& layer = result.layers[number];
-    MatrixPanel panel{.title = "layer " + std::to_string(number), .labels = {}, .values = layer.matrix};
-    for (std::size_t head = 0; head < layer.patterns.size(); ++head) {
-      panel.labels.push_back(layer.patterns[head] + " " + std::to_string(head));
-    }
-    figure.panels.push_back(panel);
-  }
-  return figure;
-}
-
 int run_jsd(const JsdOptions& options, const ProgramOptions& program) {
   // Wrong names first: of several files either all are written or none.
   for (const std::string& path : options.common.paths) figure_format(path);
@@ -159,7 +142,8 @@ int run_jsd(const JsdOptions& options, const ProgramOptions& program) {
        .precision = run.precision,
        .progress = [&](std::int64_t done, std::int64_t all) { display.progress("sequence", done, all); }});
   display.finish();
-  for (const std::string& path : options.common.paths) write_matrix_figure(figure_of(run, result), path);
+  for (const std::string& path : options.common.paths)
+    write_matrix_figure(divergence_figure(result, "How differently heads attend: " + run_title(run)), path);
   if (options.common.json) {
     print_json(options, run, result);
     return kDone;

@@ -123,12 +123,30 @@ void say_outcome(const TableOutcome& outcome, TrainingDisplay& display) {
   display.say(text);
 }
 
+// What a table finds in its finished rows together. Rows whose runs are on another machine are left out.
+std::vector<fs::path> finish_table(const TableSpec& spec, const TableFolder& folder, TrainingDisplay& display) {
+  if (!spec.finish) return {};
+  FinishedTable finished{.folder = folder.folder(), .notes = [&](const std::string& line) { display.say(line); }};
+  for (const RowResult& result : folder.read_results(spec.name)) {
+    const fs::path run = folder.run(result.row, result.seed);
+    if (!result.failure.empty()) continue;
+    if (fs::is_directory(run)) {
+      finished.rows.push_back({.row = result.row, .seed = result.seed, .run = run});
+    } else {
+      display.say(result.row + " seed " + std::to_string(result.seed) + " is left out of it: " + run.string() +
+                  " is not here");
+    }
+  }
+  return finished.rows.empty() ? std::vector<fs::path>{} : spec.finish(finished);
+}
+
 int report(const TableSpec& spec, const TableCommandOptions& options, TrainingDisplay& display) {
   const TableFolder folder(options.out);
   require<ConfigError>(fs::is_directory(folder.folder()), options.out,
                        ": is no folder of a table; name it with --out, or run the table first");
   const TableReport table = make_report(spec, folder.read_results(spec.name));
   for (const fs::path& path : write_table(table, folder.folder())) display.say("written " + path.string());
+  for (const fs::path& path : finish_table(spec, folder, display)) display.say("written " + path.string());
   std::cout << (options.json ? json_text(table_json(table)) + "\n" : table_markdown(table));
   return kDone;
 }
@@ -147,6 +165,11 @@ int run(const TableCommandOptions& options, const ProgramOptions& program) {
     const InterruptGuard interrupts;
     outcome = run_table(spec, table_options(options, program, display));
     say_outcome(outcome, display);
+  }
+  // With a part, other processes may still be at theirs.
+  if (outcome.end == TableEnd::finished && !options.part.empty()) {
+    display.say("when all parts are done:  routing table " + spec.name + " --out " + options.out + " --report");
+    return kDone;
   }
   if (outcome.end == TableEnd::interrupted) {
     std::cerr << "routing: stopped, state saved; the same command goes on\n";

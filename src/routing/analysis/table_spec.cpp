@@ -1,5 +1,6 @@
 #include "routing/analysis/table_spec.h"
 
+#include "routing/analysis/our_tables.h"
 #include "routing/analysis/paper_tables.h"
 #include "routing/config/resolve.h"
 #include "routing/config/words.h"
@@ -99,7 +100,11 @@ RoutingSelection parse_selection(std::string_view word) {
 }
 
 const std::vector<TableSpec>& table_specs() {
-  static const std::vector<TableSpec> specs = paper_tables();
+  static const std::vector<TableSpec> specs = [] {
+    std::vector<TableSpec> all = paper_tables();
+    for (TableSpec& spec : our_tables()) all.push_back(std::move(spec));
+    return all;
+  }();
   return specs;
 }
 

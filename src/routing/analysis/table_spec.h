@@ -62,6 +62,20 @@ struct RowToEvaluate {
 using RowNumbers = std::vector<std::pair<std::string, double>>;
 using RowEvaluation = std::function<RowNumbers(const RowToEvaluate&)>;
 
+// The finished rows of a table together, for what can only be found in all of them.
+struct FinishedRow {
+  std::string row = {};  // identity of row_identity()
+  std::uint64_t seed = 1;
+  std::filesystem::path run = {};  // its run directory
+};
+struct FinishedTable {
+  std::filesystem::path folder = {};
+  std::vector<FinishedRow> rows = {};  // at least one
+  std::function<void(const std::string&)> notes = {};
+};
+// Writes more files into the folder and returns their paths.
+using TableFinish = std::function<std::vector<std::filesystem::path>(const FinishedTable&)>;
+
 enum class TableKind {
   trained,  // every row is trained, then evaluated
   timed,    // steps of all rows in turns; nothing is learned
@@ -82,6 +96,7 @@ struct TableSpec {
   std::optional<std::int64_t> tiny_steps = std::nullopt;  // unless the presets' own; rounds of a timed table
   std::optional<std::int64_t> paper_steps = std::nullopt;
   RowEvaluation evaluate = {};  // empty means row_likelihood()
+  TableFinish finish = {};      // may be empty
 
   std::int64_t test_tokens(TableScale scale) const { return scale == TableScale::tiny ? tiny_test_tokens : 0; }
 };
