@@ -49,6 +49,7 @@ Command add_info(CLI::App& program, const ProgramOptions& options);
 Command add_doctor(CLI::App& program, const ProgramOptions& options);
 Command add_train(CLI::App& program, const ProgramOptions& options);
 Command add_eval(CLI::App& program, const ProgramOptions& options);
+Command add_audit(CLI::App& program, const ProgramOptions& options);
 Command add_generate(CLI::App& program, const ProgramOptions& options);
 Command add_table(CLI::App& program, const ProgramOptions& options);
 Command add_quickstart(CLI::App& program, const ProgramOptions& options);

@@ -103,6 +103,7 @@ struct Outcome {
   fs::path model;
   std::string validity;
   std::string data_label;
+  std::string audit;
   double entropy = 1.0;
   double subwords_per_word = 0.0;
   ScoredTokens scored = {};
@@ -124,6 +125,7 @@ void print_json(const EvalOptions& options, const Dataset& data, const Likelihoo
   object["stride"] = likelihood.stride;
   object["windows"] = likelihood.windows;
   object["validity"] = outcome.validity;
+  object["audit"] = outcome.audit;
   if (!outcome.data_label.empty()) object["data_label"] = outcome.data_label;
   if (!data.facts().missing.empty()) object["missing"] = data.facts().missing;
   if (!likelihood.routing.empty()) object["occupancy_entropy_min"] = outcome.entropy;
@@ -159,6 +161,7 @@ void print_lines(const EvalOptions& options, const Dataset& data, const Likeliho
   if (!data.facts().missing.empty()) lines.emplace_back("partial", data.facts().missing);
   lines.emplace_back("windows", windows_text(likelihood, data.facts()));
   lines.emplace_back("model", outcome.model.string());
+  lines.emplace_back("audit", outcome.audit);
   if (!likelihood.routing.empty()) {
     lines.emplace_back(
         "occupancy", "entropy at least " + fixed_digits(outcome.entropy, 3) + " of log(clusters) in every routed head");
@@ -200,7 +203,8 @@ int run_made_up(const EvalOptions& options, const ExperimentConfig& config, cons
                                         {"eval_loss_nats", score.nats_per_token()},
                                         {"accuracy", score.accuracy()},
                                         {"sequence_length", of_a_pair},
-                                        {"validity", validity}}
+                                        {"validity", validity},
+                                        {"audit", audit_text(load_model_notes(path))}}
               << "\n";
     return kDone;
   }
@@ -208,7 +212,8 @@ int run_made_up(const EvalOptions& options, const ExperimentConfig& config, cons
                {"nats/token", fixed_digits(score.nats_per_token(), 5)},
                {"data", std::to_string(score.tokens) + " targets in sequences of " + std::to_string(of_a_pair) + ", " +
                             std::string(to_string(config.data.format)) + ", part " + options.split},
-               {"model", path.string()}},
+               {"model", path.string()},
+               {"audit", audit_text(load_model_notes(path))}},
               12);
   return kDone;
 }
@@ -249,6 +254,7 @@ int run(const EvalOptions& options, const ProgramOptions& program) {
   const Outcome outcome{.model = path,
                         .validity = validity_label(config),
                         .data_label = notes.data_label.empty() ? data.facts().label() : notes.data_label,
+                        .audit = audit_text(notes),
                         .entropy = smallest_occupancy_entropy(likelihood.routing),
                         .subwords_per_word = rule,
                         .scored = counted};

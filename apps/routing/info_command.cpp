@@ -2,11 +2,15 @@
 #include "experiment_options.h"
 #include "model_facts.h"
 #include "output.h"
+#include "routing/core/error.h"
 #include "routing/core/parallel.h"
 #include "routing/kernels/cpu_features.h"
+#include "routing/model/weights.h"
+#include "run_model.h"
 #include "system_facts.h"
 #include "version.h"
 
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -74,22 +78,48 @@ void print_as_table(const Json& info) {
   print_pairs(lines, 10);
 }
 
+struct RunOptions {
+  std::string run;
+  std::string checkpoint = "best";
+};
+
+// The same facts of a trained model, and what an audit found of it.
+Json run_facts(const RunOptions& options) {
+  const std::filesystem::path path = model_file(options.run, options.checkpoint);
+  Json facts = model_facts(load_model_config(path));
+  facts["model"] = path.string();
+  facts["audit"] = audit_text(load_model_notes(path));
+  return facts;
+}
+
 }  // namespace
 
 Command add_info(CLI::App& program, const ProgramOptions& options) {
   const auto json = std::make_shared<bool>(false);
   const auto experiment = std::make_shared<ExperimentOptions>();
+  const auto trained = std::make_shared<RunOptions>();
   CLI::App* app = program.add_subcommand(
       "info",
       "Print versions, processor, threads and memory, or what an experiment amounts to\n\n"
-      "With --preset, --config or --set: weights, heads of every layer, keys a token reads, validity of the\n"
-      "likelihood, and an estimate of the memory that training takes. Nothing is trained or allocated.");
+      "With a RUN, --preset, --config or --set: weights, heads of every layer, keys a token reads, validity of the\n"
+      "likelihood, and an estimate of the memory that training takes. Nothing is trained or allocated. Of a RUN also\n"
+      "what `routing audit` found.");
+  app->add_option("RUN", trained->run, "folder of a run or checkpoint, or a model.safetensors")->group("Model");
+  app->add_option("--checkpoint", trained->checkpoint, "which checkpoint of a run: best, last, or a step")
+      ->type_name("WHICH")
+      ->capture_default_str()
+      ->group("Model");
   add_experiment_options(*app, *experiment);
   app->add_flag("--json", *json, "print the result as JSON")->disable_flag_override()->group("Output");
   app->footer("Example  routing info --preset tiny-enwik8\n" + exit_code_line());
-  return {app, [json, experiment, &options] {
-            const bool about_a_model = experiment->names_a_base() || !experiment->settings.empty();
-            const Json info = about_a_model ? model_facts(resolve_experiment(*experiment)) : gathered_info(options);
+  return {app, [json, experiment, trained, &options] {
+            const bool named = experiment->names_a_base() || !experiment->settings.empty();
+            require<ConfigError>(trained->run.empty() || !named, trained->run,
+                                 ": a run has its configuration; leave out --preset, --config and --set");
+            const bool about_a_model = named || !trained->run.empty();
+            const Json info = !trained->run.empty() ? run_facts(*trained)
+                              : named               ? model_facts(resolve_experiment(*experiment))
+                                                    : gathered_info(options);
             if (*json) {
               std::cout << info.dump(2) << "\n";
             } else if (about_a_model) {

@@ -27,6 +27,7 @@ std::string exit_code_line() {
 std::vector<Command> add_commands(CLI::App& program, const ProgramOptions& options) {
   std::vector<Command> commands{add_quickstart(program, options), add_train(program, options),
                                 add_eval(program, options), add_generate(program, options)};
+  commands.push_back(add_audit(program, options));
   CLI::App* analyze = program.add_subcommand("analyze", "Look at attention patterns");
   analyze->footer("Example  routing analyze patterns --out patterns.png\n" + exit_code_line());
   commands.push_back(add_analyze_patterns(*analyze));

@@ -155,7 +155,7 @@ void print_model_facts(const OrderedJson& facts) {
   };
   std::vector<std::pair<std::string, std::string>> lines{
       {"experiment", word("name") + " (" + word("source") + ")"},
-      {"validity", word("validity")},
+      {"validity", word("validity") + (facts.contains("audit") ? "; audit: " + word("audit") : "")},
       {"weights", weights("total") + ": embedding " + weights("embedding") + ", attention " + weights("attention") +
                       ", feed-forward " + weights("feedforward") + ", output " + weights("output")}};
   if (facts["vocab_size"].get<std::int64_t>() == 0) {

@@ -81,6 +81,10 @@ std::unique_ptr<Tokenizer> model_tokenizer(const fs::path& model, const Experime
   return tokenizer;
 }
 
+std::string audit_text(const ModelNotes& notes) {
+  return notes.audit.empty() ? "not audited" : notes.audit;
+}
+
 MatmulPrecision chosen_precision(const std::string& option, const ExperimentConfig& config) {
   return matmul_precision(option.empty() ? config.train.precision : parse_precision(option));
 }

@@ -3,6 +3,7 @@
 
 #include "routing/config/experiment.h"
 #include "routing/data/tokenizer.h"
+#include "routing/model/weights.h"
 #include "routing/ops/precision.h"
 
 #include <filesystem>
@@ -28,6 +29,9 @@ TokenKind kind_of(const DataConfig& data);
 //         FileError    no tokeniser is kept
 std::unique_ptr<Tokenizer> model_tokenizer(const std::filesystem::path& model, const ExperimentConfig& config,
                                            const std::string& vocabulary);
+
+// What `routing audit` wrote into the model file, or "not audited".
+std::string audit_text(const ModelNotes& notes);
 
 // As the option --precision says, or as trained if it is empty.
 MatmulPrecision chosen_precision(const std::string& option, const ExperimentConfig& config);

@@ -66,7 +66,7 @@ PrefixReport check(const LogitsFunction& logits) {
                                  {.vocab_size = kIds, .positions = 8, .batch_size = 3});
 }
 
-TEST(PrefixInvariance, AToyThatReadsOnlyThePastIsCausal) {
+TEST(PrefixAudit, AToyThatReadsOnlyThePastIsCausal) {
   const PrefixReport report = check(ToyModel{});
   EXPECT_TRUE(report.causal());
   EXPECT_EQ(report.largest(), 0.0);
@@ -89,7 +89,7 @@ TEST(PrefixInvariance, AToyThatReadsOnlyThePastIsCausal) {
   EXPECT_EQ(report.rows_checked(), rows);
 }
 
-TEST(PrefixInvariance, AKeyMaskOffByOneIsCaughtByEveryKindOfChange) {
+TEST(PrefixAudit, AKeyMaskOffByOneIsCaughtByEveryKindOfChange) {
   const PrefixReport report = check(ToyModel{.mask = [](std::int64_t i, std::int64_t j) { return j <= i + 1; }});
   EXPECT_FALSE(report.causal());
   for (const PrefixChange& each : report.changes) {
@@ -107,7 +107,7 @@ TEST(PrefixInvariance, AKeyMaskOffByOneIsCaughtByEveryKindOfChange) {
   }
 }
 
-TEST(PrefixInvariance, AnUnmaskedBlockIsCaught) {
+TEST(PrefixAudit, AnUnmaskedBlockIsCaught) {
   // Rows 8 … 15 read all of 8 … 15.
   const PrefixReport report =
       check(ToyModel{.mask = [](std::int64_t i, std::int64_t j) { return j <= i || (i >= 8 && i < 16 && j < 16); }});
@@ -123,7 +123,7 @@ TEST(PrefixInvariance, AnUnmaskedBlockIsCaught) {
   }
 }
 
-TEST(PrefixInvariance, AStatisticOfTheWholeBatchIsCaughtHoweverSmall) {
+TEST(PrefixAudit, AStatisticOfTheWholeBatchIsCaughtHoweverSmall) {
   const PrefixReport report = check(ToyModel{.of_mean = 1e-3});
   ASSERT_FALSE(report.causal());
   EXPECT_EQ(report.rows_changed(), report.rows_checked()) << "a mean reaches every row";
@@ -132,7 +132,7 @@ TEST(PrefixInvariance, AStatisticOfTheWholeBatchIsCaughtHoweverSmall) {
   EXPECT_EQ(report.worst()->rows_changed, kTokens - 1);
 }
 
-TEST(PrefixInvariance, ALogitThatBecomesNaNIsALeak) {
+TEST(PrefixAudit, ALogitThatBecomesNaNIsALeak) {
   const PrefixReport report = check([](const at::Tensor& tokens) {
     at::Tensor logits = ToyModel{}(tokens);
     // From the last token that is read into the first row.
@@ -144,7 +144,7 @@ TEST(PrefixInvariance, ALogitThatBecomesNaNIsALeak) {
   EXPECT_TRUE(std::isinf(report.largest()));
 }
 
-TEST(PrefixInvariance, WhatHasNoFutureIsRefused) {
+TEST(PrefixAudit, WhatHasNoFutureIsRefused) {
   const auto refused = [](const at::Tensor& tokens, const PrefixOptions& options) {
     return message_of<InputError>([&] { check_prefix_invariance(ToyModel{}, tokens, options); });
   };
@@ -184,7 +184,7 @@ TEST(WithOtherFuture, ChangesWhatItSaysAndNothingBefore) {
 }
 
 // Every pattern after real steps of training, in both precisions, over more tokens than its window.
-TEST(PrefixInvarianceOfModels, EveryPatternIsCausalBitForBitExceptBalancedAfterTraining) {
+TEST(PrefixAuditOfModels, EveryPatternIsCausalBitForBitExceptBalancedAfterTraining) {
   std::vector<ContentCase> cases = content_cases();
   const std::size_t plain = cases.size();
   for (std::size_t i = 0; i < plain; ++i) {

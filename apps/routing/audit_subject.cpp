@@ -1,0 +1,141 @@
+#include "audit_subject.h"
+
+#include "command_line.h"
+#include "experiment_options.h"
+#include "routing/core/error.h"
+#include "routing/core/random.h"
+#include "routing/data/dataset.h"
+#include "routing/data/sequence_tasks.h"
+#include "routing/model/weights.h"
+#include "routing/training/training_data.h"
+#include "run_model.h"
+
+#include <algorithm>
+#include <optional>
+#include <span>
+#include <system_error>
+#include <utility>
+
+namespace routing {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::int64_t kSequences = 2;
+// Of made-up tokens, where neither configuration nor data say how many ids there are.
+constexpr std::int64_t kMadeUpIds = 256;
+
+bool is_there(const std::string& path) {
+  std::error_code ignored;
+  return !path.empty() && fs::exists(path, ignored);
+}
+
+bool is_own_data(const AuditSubjectOptions& options, const ExperimentConfig& config) {
+  return options.data.empty() || tidy_path(options.data) == tidy_path(config.data.path);
+}
+
+// The experiment's own data as they are; others with the tokens and the vocabulary of the run.
+DataConfig data_config(const AuditSubjectOptions& options, const ExperimentConfig& config, const fs::path& model) {
+  DataConfig data = config.data;
+  if (is_own_data(options, config)) return data;
+  data.path = tidy_path(options.data).string();
+  if (model.empty()) return data;
+  data.tokens = kind_of(config.data);
+  data.format = DataFormat::automatic;
+  data.vocabulary = is_prepared(data.path) ? "" : kept_tokenizer(model, data.tokens).string();
+  return data;
+}
+
+// Two windows of the evaluation's part, or of what there is: its start and its middle.
+at::Tensor windows(const Dataset& data, const ExperimentConfig& config, std::int64_t wanted, std::string& from) {
+  const auto& parts = data.parts();
+  const auto found = std::find_if(parts.begin(), parts.end(), [&](const auto& part) {
+    return part.first == (data.has(config.eval.split) ? config.eval.split : "train");
+  });
+  require<ConfigError>(found != parts.end() && found->second.tokens.size() >= 2, data.path().string(),
+                       ": holds fewer than 2 tokens, but an audit needs some to change; give other data with --data");
+  const TokenView& tokens = found->second.tokens;
+  const std::int64_t record = data.facts().record_length();
+  const std::int64_t n = std::min({wanted, tokens.size(), record > 0 ? record : wanted});
+  std::int64_t second = (tokens.size() - n) / 2;
+  if (record > 0) second = second / record * record;
+  at::Tensor result = at::empty({kSequences, n}, at::kLong);
+  for (std::int64_t row = 0; row < kSequences; ++row) {
+    tokens.copy(row == 0 ? 0 : second,
+                std::span(result.data_ptr<std::int64_t>() + row * n, static_cast<std::size_t>(n)));
+  }
+  from = "the " + found->first + " part of " + data.path().string();
+  return result;
+}
+
+at::Tensor made_up(const std::vector<std::int64_t>& sizes, std::int64_t ids, std::uint64_t seed) {
+  at::Tensor tokens = at::empty(sizes, at::kLong);
+  RandomStream stream(seed, "audit tokens", {static_cast<std::uint64_t>(sizes.size())});
+  for (std::int64_t i = 0; i < tokens.numel(); ++i) {
+    tokens.data_ptr<std::int64_t>()[i] = stream.below(static_cast<std::uint32_t>(ids));
+  }
+  return tokens;
+}
+
+void take_pairs(const ExperimentConfig& config, AuditSubject& subject) {
+  const SequencePairs pairs(sequence_task_options(config));
+  const PairBatch batch = pairs.batch(config.eval.split, 0, kSequences);
+  const auto tensor_of = [](const PaddedSequences& sequences) {
+    const auto rows = static_cast<std::int64_t>(sequences.ids.size()) / sequences.length;
+    return at::tensor(sequences.ids, at::kLong).view({rows, sequences.length});
+  };
+  subject.tokens = tensor_of(batch.target);
+  subject.source = tensor_of(batch.source)[0];
+  subject.tokens_from = "made-up pairs, " + std::string(to_string(config.data.format));
+}
+
+}  // namespace
+
+AuditSubject open_audit_subject(const AuditSubjectOptions& options) {
+  const bool fresh = options.run.empty();
+  const bool named = !options.preset.empty() || !options.file.empty() || !options.settings.empty();
+  if (fresh != named) {
+    throw UsageError(fresh ? "routing audit needs a RUN or --preset NAME"
+                           : "a RUN has its configuration; leave out --preset, --config and --set",
+                     "routing audit --help  says more");
+  }
+  AuditSubject subject;
+  ExperimentConfig config;
+  if (fresh) {
+    ExperimentOptions experiment;
+    experiment.preset = options.preset;
+    experiment.file = options.file;
+    experiment.settings = options.settings;
+    config = resolve_experiment(experiment);
+  } else {
+    subject.model_file = model_file(options.run, options.checkpoint);
+    config = load_model_config(subject.model_file);
+  }
+  const std::int64_t wanted = options.sequence_length > 0 ? options.sequence_length : config.train.sequence_length;
+  const bool pairs = config.model.encoder_layers > 0;
+  require<ConfigError>(!pairs || (is_made_up(config.data.format) && options.data.empty()), config.name,
+                       ": is an encoder-decoder, which is audited on made-up pairs; leave out --data");
+  if (pairs) {
+    take_pairs(config, subject);
+  } else if (!options.data.empty() || is_there(config.data.path)) {
+    const Dataset data(data_config(options, config, subject.model_file),
+                       {.train_needed = is_own_data(options, config), .notes = options.notes});
+    const std::string learned = fresh ? "" : load_model_notes(subject.model_file).tokenizer_hash;
+    require<ConfigError>(learned.empty() || learned == data.facts().tokenizer_hash, data.path().string(),
+                         ": its tokens are those of vocabulary ", data.facts().tokenizer_hash, ", but ",
+                         subject.model_file.string(), " learned those of ", learned,
+                         "; give data with the tokens of the run");
+    config = fitted_to(config, data.facts());
+    subject.tokens = windows(data, config, wanted, subject.tokens_from);
+  } else {
+    if (config.model.vocab_size == 0) config.model.vocab_size = kMadeUpIds;
+    subject.tokens = made_up({kSequences, wanted}, config.model.vocab_size, options.seed);
+    subject.tokens_from = config.data.path.empty() ? "made-up tokens, drawn uniformly"
+                                                   : "made-up tokens, since the data are not at " + config.data.path;
+  }
+  subject.model =
+      fresh ? make_model(config, at::TensorOptions().dtype(at::kFloat)) : load_sequence_model(subject.model_file);
+  return subject;
+}
+
+}  // namespace routing
