@@ -1,0 +1,127 @@
+#include "routing/analysis/our_tables.h"
+
+#include "analysis/table_fixture.h"
+#include "routing/analysis/divergence_text.h"
+#include "routing/analysis/leak_report.h"
+#include "routing/core/files.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <sstream>
+
+namespace routing {
+namespace {
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+class OurTables : public SmallTable {
+ protected:
+  // Runs the rows in small and looks into all of them.
+  std::vector<std::filesystem::path> run_and_finish(const TableSpec& spec, const std::string& rows,
+                                                    const std::vector<std::string>& small) {
+    TableOptions given = options(spec.name);
+    given.rows = rows;
+    given.seeds = {1};
+    given.steps = 2;
+    given.settings = small;
+    EXPECT_EQ(run_table(spec, given).end, TableEnd::finished);
+    FinishedTable finished{.folder = folder_ / spec.name};
+    const TableFolder folder(folder_ / spec.name);
+    for (const RowResult& result : folder.read_results(spec.name)) {
+      EXPECT_TRUE(result.failure.empty()) << result.failure;
+      finished.rows.push_back({.row = result.row, .seed = result.seed, .run = folder.run(result.row, result.seed)});
+    }
+    return spec.finish(finished);
+  }
+};
+
+const std::vector<std::string> kSmall{"model.width=16",           "model.feedforward_width=16", "train.batch_size=1",
+                                      "train.sequence_length=64", "train.eval_every=0",         "routing.window=16",
+                                      "local.window=8",           "train.precision=fp32",       "train.warmup_steps=1"};
+
+TEST_F(OurTables, RecallScoresEveryRowByDistance) {
+  const TableSpec& spec = table_spec("recall");
+  const auto written = run_and_finish(spec, "full,local,nearest",
+                                      with(kSmall, {"train.shortest_length=32", "random.window=16", "lsh.window=16"}));
+  ASSERT_EQ(written.size(), 2U);
+  for (const auto& path : written) EXPECT_GT(std::filesystem::file_size(path), 100U) << path;
+  const std::vector<std::string> lines = lines_of(read_file(folder_ / "recall/distance.md"));
+  ASSERT_EQ(lines.size(), 5U);
+  EXPECT_EQ(lines[2].rfind("| full | 32.5 |", 0), 0U) << "a query of 64 tokens reads 32.5 on average: " << lines[2];
+  EXPECT_EQ(lines[4].rfind("| routing, nearest |", 0), 0U) << lines[4];
+  const std::vector<RowResult> results = TableFolder(folder_ / "recall").read_results("recall");
+  EXPECT_EQ(results[0].number("pairs_per_query"), 32.5);
+  EXPECT_EQ(results[0].number("chance"), 1.0 / 32.0);
+  EXPECT_LT(*results[0].number("least_nats_per_token"), *results[0].number("nats_per_token"));
+}
+
+TEST_F(OurTables, LeakMeasuresAllRowsTogether) {
+  const auto written = run_and_finish(table_spec("leak"), "balanced,nearest", kSmall);
+  ASSERT_EQ(written.size(), 4U);
+  for (const auto& path : written) EXPECT_GT(std::filesystem::file_size(path), 100U) << path;
+  const std::string text = read_file(folder_ / "leak/leak.md");
+  EXPECT_NE(text.find("balanced"), std::string::npos);
+  EXPECT_NE(text.find("nearest"), std::string::npos);
+  EXPECT_NE(text.find("selection reads the future"), std::string::npos) << text;
+}
+
+TEST_F(OurTables, EveryLeakRowDiffersInItsSelectionOnly) {
+  const TableSpec& spec = table_spec("leak");
+  for (const TableScale scale : {TableScale::tiny, TableScale::paper}) {
+    std::vector<std::string> labels;
+    for (const TableRow& row : spec.rows) {
+      ExperimentConfig config = row_config(row, {.scale = scale});
+      labels.push_back(selection_label(config));
+      const ExperimentConfig first = row_config(spec.rows.front(), {.scale = scale});
+      EXPECT_EQ(config.model, first.model) << row.id;
+      EXPECT_EQ(config.train, first.train) << row.id;
+    }
+    EXPECT_EQ(labels, (std::vector<std::string>{"balanced", "nearest", "threshold", "random", "local"}));
+  }
+}
+
+// What the content heads of a row may read, by the definition of its pattern: windows full from some position on.
+TEST_F(OurTables, RecallRowsReadEquallyManyKeys) {
+  const TableSpec& spec = table_spec("recall");
+  const double n = 4096.0;
+  const auto config_of = [&](const std::string& id) { return row_config(table_row(spec, id), {}); };
+  const ExperimentConfig routed = config_of("threshold");
+  const double lists = static_cast<double>(routed.routing.routing().window) / 2.0;  // filled evenly up to the window
+  EXPECT_EQ(static_cast<double>(routed.routing.routing().clusters * routed.routing.routing().window), n);
+  const auto window = static_cast<double>(std::get<LocalPattern>(config_of("local").patterns.local.pattern).window);
+  EXPECT_NEAR(window - window * window / 2.0 / n, lists, 0.05 * lists);
+  const auto stride =
+      static_cast<double>(std::get<StridedPattern>(config_of("strided").patterns.strided.pattern).stride);
+  EXPECT_NEAR(n / stride / 2.0, lists, 0.05 * lists);
+  const RandomPattern random = std::get<RandomPattern>(config_of("random").patterns.random.pattern);
+  EXPECT_EQ(static_cast<double>(random.groups * random.window), n);
+  EXPECT_NEAR(static_cast<double>(random.window) / 2.0, lists, 0.05 * lists);
+}
+
+TEST(DivergenceText, HasALayerARowBesideThePublishedOne) {
+  HeadDivergence result;
+  result.layers.resize(11);
+  LayerDivergence& layer = result.layers[0];
+  layer.patterns = {"local", "routing"};
+  layer.matrix = {0.0, 0.5, 0.5, 0.0};
+  layer.local_content = {.draws = 10, .mean = 0.5, .deviation = 0.25};
+  const std::vector<std::string> lines = lines_of(divergence_markdown(result));
+  ASSERT_EQ(lines.size(), 13U);
+  EXPECT_EQ(lines[2], "| 0 | - | 0.5000 ± 0.2500 | - | 0.0038 ± 0.0018 | 0.4706 ± 0.0319 | 0.1579 ± 0.0576 |");
+  EXPECT_EQ(lines[12], "| 10 | - | - | - | - | - | - |");
+  const MatrixFigure figure = divergence_figure(result, "title");
+  ASSERT_EQ(figure.panels.size(), 11U);
+  EXPECT_EQ(figure.title, "title");
+  EXPECT_EQ(figure.panels[0].labels, (std::vector<std::string>{"local 0", "routing 1"}));
+  EXPECT_EQ(figure.panels[0].values, layer.matrix);
+  EXPECT_DOUBLE_EQ(figure.high, std::numbers::ln2);
+}
+
+}  // namespace
+}  // namespace routing
