@@ -42,19 +42,11 @@ bool is_table(const fs::path& path) {
   return path.extension() == ".md" || path.extension() == ".csv" || path.extension() == ".json";
 }
 
-// Others than its own are read with the tokens of the run.
 DataConfig data_of(const LeakOptions& options, const fs::path& model) {
   const ExperimentConfig config = load_model_config(model);
-  DataConfig data = config.data;
-  require<ConfigError>(!options.data.empty() || !data.path.empty(), model.string(),
+  require<ConfigError>(!options.data.empty() || !config.data.path.empty(), model.string(),
                        ": names no data; give some with --data PATH");
-  if (options.data.empty() || tidy_path(options.data) == tidy_path(data.path)) return data;
-  data.tokens = kind_of(config.data);
-  data.format = DataFormat::automatic;
-  data.path = tidy_path(options.data).string();
-  data.image_size = config.model.image_height == 0 ? 0 : data.image_size;
-  data.vocabulary = is_prepared(data.path) ? "" : kept_tokenizer(model, data.tokens).string();
-  return data;
+  return run_data_config(model, config, {.path = options.data});
 }
 
 // A part of one training's data may be what another one learned.

@@ -5,7 +5,9 @@
 #include "routing/core/error.h"
 #include "routing/core/random.h"
 #include "routing/data/dataset.h"
+#include "routing/data/recall_task.h"
 #include "routing/data/sequence_tasks.h"
+#include "routing/evaluation/recall_accuracy.h"
 #include "routing/model/weights.h"
 #include "routing/training/training_data.h"
 #include "run_model.h"
@@ -30,19 +32,11 @@ bool is_there(const std::string& path) {
   return !path.empty() && fs::exists(path, ignored);
 }
 
-bool is_own_data(const AuditSubjectOptions& options, const ExperimentConfig& config) {
-  return options.data.empty() || tidy_path(options.data) == tidy_path(config.data.path);
-}
-
 // The experiment's own data as they are; others with the tokens and the vocabulary of the run.
 DataConfig data_config(const AuditSubjectOptions& options, const ExperimentConfig& config, const fs::path& model) {
+  if (!model.empty()) return run_data_config(model, config, {.path = options.data});
   DataConfig data = config.data;
-  if (is_own_data(options, config)) return data;
-  data.path = tidy_path(options.data).string();
-  if (model.empty()) return data;
-  data.tokens = kind_of(config.data);
-  data.format = DataFormat::automatic;
-  data.vocabulary = is_prepared(data.path) ? "" : kept_tokenizer(model, data.tokens).string();
+  if (!options.data.empty()) data.path = tidy_path(options.data).string();
   return data;
 }
 
@@ -117,14 +111,13 @@ AuditSubject open_audit_subject(const AuditSubjectOptions& options) {
                        ": is an encoder-decoder, which is audited on made-up pairs; leave out --data");
   if (pairs) {
     take_pairs(config, subject);
+  } else if (config.data.format == DataFormat::recall && options.data.empty()) {
+    subject.tokens = recall_tokens(RecallTask(recall_options(config)), config.eval.split, 0, {kSequences, wanted});
+    subject.tokens_from = "made-up facts and questions, part " + config.eval.split;
   } else if (!options.data.empty() || is_there(config.data.path)) {
     const Dataset data(data_config(options, config, subject.model_file),
-                       {.train_needed = is_own_data(options, config), .notes = options.notes});
-    const std::string learned = fresh ? "" : load_model_notes(subject.model_file).tokenizer_hash;
-    require<ConfigError>(learned.empty() || learned == data.facts().tokenizer_hash, data.path().string(),
-                         ": its tokens are those of vocabulary ", data.facts().tokenizer_hash, ", but ",
-                         subject.model_file.string(), " learned those of ", learned,
-                         "; give data with the tokens of the run");
+                       {.train_needed = is_own_data({.path = options.data}, config), .notes = options.notes});
+    if (!fresh) require_tokens_of_run(subject.model_file, data);
     config = fitted_to(config, data.facts());
     subject.tokens = windows(data, config, wanted, subject.tokens_from);
   } else {

@@ -47,22 +47,12 @@ struct EvalOptions {
   bool json = false;
 };
 
-bool is_own_data(const EvalOptions& options, const ExperimentConfig& config) {
-  return options.data.empty() || tidy_path(options.data) == tidy_path(config.data.path);
+OtherData other_data(const EvalOptions& options) {
+  return {.path = options.data, .vocabulary = options.vocabulary};
 }
 
-// The run's own data as it was trained on; other data with the run's tokens and vocabulary.
 DataConfig data_config(const EvalOptions& options, const ExperimentConfig& config, const fs::path& model) {
-  DataConfig data = config.data;
-  if (!is_own_data(options, config)) {
-    data.tokens = kind_of(config.data);
-    data.format = DataFormat::automatic;
-    data.path = tidy_path(options.data).string();
-    data.image_size = config.model.image_height == 0 ? 0 : data.image_size;
-    // What is prepared has its vocabulary, which is compared below.
-    data.vocabulary = is_prepared(data.path) ? "" : kept_tokenizer(model, data.tokens).string();
-  }
-  if (!options.vocabulary.empty()) data.vocabulary = fs::absolute(options.vocabulary).string();
+  DataConfig data = run_data_config(model, config, other_data(options));
   if (options.split == "all") {
     data.split = "100%/0%/0%";
     if (data.vocabulary.empty()) data.vocabulary = kept_tokenizer(model, kind_of(config.data)).string();
@@ -228,14 +218,11 @@ int run(const EvalOptions& options, const ProgramOptions& program) {
   require<ConfigError>(!options.data.empty() || !config.data.path.empty(), path.string(),
                        ": names no data; give some with --data PATH");
   TrainingDisplay display(program.quiet);
-  const Dataset data(
-      data_config(options, config, path),
-      {.train_needed = is_own_data(options, config), .notes = [&](const std::string& line) { display.say(line); }});
+  const Dataset data(data_config(options, config, path),
+                     {.train_needed = is_own_data(other_data(options), config),
+                      .notes = [&](const std::string& line) { display.say(line); }});
   const ModelNotes notes = load_model_notes(path);
-  require<ConfigError>(notes.tokenizer_hash.empty() || notes.tokenizer_hash == data.facts().tokenizer_hash,
-                       data.path().string(), ": its tokens are those of vocabulary ", data.facts().tokenizer_hash,
-                       ", but ", path.string(), " learned those of ", notes.tokenizer_hash,
-                       "; give the vocabulary of the run with --vocabulary FILE");
+  require_tokens_of_run(path, data);
   fitted_to(config, data.facts());
   const DatasetPart& part = chosen_part(options, data);
   const Likelihood likelihood = token_likelihood(

@@ -15,24 +15,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool is_own_data(const HeadAnalysisOptions& options, const ExperimentConfig& config) {
-  return options.data.empty() || tidy_path(options.data) == tidy_path(config.data.path);
-}
-
-// The run's own data as it was trained on; other data with the run's tokens and vocabulary.
-DataConfig data_config(const HeadAnalysisOptions& options, const ExperimentConfig& config, const fs::path& model) {
-  DataConfig data = config.data;
-  if (!is_own_data(options, config)) {
-    data.tokens = kind_of(config.data);
-    data.format = DataFormat::automatic;
-    data.path = tidy_path(options.data).string();
-    data.image_size = config.model.image_height == 0 ? 0 : data.image_size;
-    data.vocabulary = is_prepared(data.path) ? "" : kept_tokenizer(model, data.tokens).string();
-  }
-  if (!options.vocabulary.empty()) data.vocabulary = fs::absolute(options.vocabulary).string();
-  return data;
-}
-
 // [sequences, n]: disjoint windows, or the first n tokens of records, spread evenly.
 at::Tensor spread_sequences(const TokenView& part, std::int64_t n, std::int64_t record, std::int64_t wanted) {
   const std::int64_t pitch = record > 0 ? record : n;
@@ -102,20 +84,18 @@ ProbedRun open_probed_run(const HeadAnalysisOptions& options, const ProgramOptio
   ProbedRun run;
   run.model_path = model_file(options.run, options.checkpoint);
   require<ConfigError>(!is_made_up(load_model_config(run.model_path).data.format), run.model_path.string(),
-                       ": is an encoder-decoder for made-up pairs; the heads of decoder-only models can be looked at");
+                       ": was trained on made-up data; heads of models of real data can be looked at");
   run.model = load_model(run.model_path);
   const ExperimentConfig& config = run.model->config();
   require<ConfigError>(!options.data.empty() || !config.data.path.empty(), run.model_path.string(),
                        ": names no data; give some with --data PATH");
   TrainingDisplay display(program.quiet);
+  const OtherData other{.path = options.data, .vocabulary = options.vocabulary};
   const Dataset data(
-      data_config(options, config, run.model_path),
-      {.train_needed = is_own_data(options, config), .notes = [&](const std::string& line) { display.say(line); }});
+      run_data_config(run.model_path, config, other),
+      {.train_needed = is_own_data(other, config), .notes = [&](const std::string& line) { display.say(line); }});
   const ModelNotes notes = load_model_notes(run.model_path);
-  require<ConfigError>(notes.tokenizer_hash.empty() || notes.tokenizer_hash == data.facts().tokenizer_hash,
-                       data.path().string(), ": its tokens are those of vocabulary ", data.facts().tokenizer_hash,
-                       ", but ", run.model_path.string(), " learned those of ", notes.tokenizer_hash,
-                       "; give the vocabulary of the run with --vocabulary FILE");
+  require_tokens_of_run(run.model_path, data);
   fitted_to(config, data.facts());
   run.data_path = data.path();
   run.validity = validity_label(config);

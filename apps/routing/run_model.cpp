@@ -1,5 +1,6 @@
 #include "run_model.h"
 
+#include "command_line.h"
 #include "routing/core/error.h"
 #include "routing/data/byte_tokenizer.h"
 #include "routing/data/formats.h"
@@ -83,6 +84,31 @@ std::unique_ptr<Tokenizer> model_tokenizer(const fs::path& model, const Experime
 
 std::string audit_text(const ModelNotes& notes) {
   return notes.audit.empty() ? "not audited" : notes.audit;
+}
+
+bool is_own_data(const OtherData& other, const ExperimentConfig& config) {
+  return other.path.empty() || tidy_path(other.path) == tidy_path(config.data.path);
+}
+
+DataConfig run_data_config(const fs::path& model, const ExperimentConfig& config, const OtherData& other) {
+  DataConfig data = config.data;
+  if (!is_own_data(other, config)) {
+    data.tokens = kind_of(config.data);
+    data.format = DataFormat::automatic;
+    data.path = tidy_path(other.path).string();
+    data.image_size = config.model.image_height == 0 ? 0 : data.image_size;
+    // What is prepared has its vocabulary, which is compared afterwards.
+    data.vocabulary = is_prepared(data.path) ? "" : kept_tokenizer(model, data.tokens).string();
+  }
+  if (!other.vocabulary.empty()) data.vocabulary = fs::absolute(other.vocabulary).string();
+  return data;
+}
+
+void require_tokens_of_run(const fs::path& model, const Dataset& data) {
+  const std::string learned = load_model_notes(model).tokenizer_hash;
+  require<ConfigError>(learned.empty() || learned == data.facts().tokenizer_hash, data.path().string(),
+                       ": its tokens are those of vocabulary ", data.facts().tokenizer_hash, ", but ", model.string(),
+                       " learned those of ", learned, "; give the vocabulary of the run with --vocabulary FILE");
 }
 
 MatmulPrecision chosen_precision(const std::string& option, const ExperimentConfig& config) {

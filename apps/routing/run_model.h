@@ -2,6 +2,7 @@
 #pragma once
 
 #include "routing/config/experiment.h"
+#include "routing/data/dataset.h"
 #include "routing/data/tokenizer.h"
 #include "routing/model/weights.h"
 #include "routing/ops/precision.h"
@@ -32,6 +33,18 @@ std::unique_ptr<Tokenizer> model_tokenizer(const std::filesystem::path& model, c
 
 // What `routing audit` wrote into the model file, or "not audited".
 std::string audit_text(const ModelNotes& notes);
+
+// What a command reads instead of the data that a run was trained on; both may be empty.
+struct OtherData {
+  std::string path = {};
+  std::string vocabulary = {};
+};
+// Is it the run's own data?
+bool is_own_data(const OtherData& other, const ExperimentConfig& config);
+// The run's own data as it was trained on; other data with the run's tokens and vocabulary.
+DataConfig run_data_config(const std::filesystem::path& model, const ExperimentConfig& config, const OtherData& other);
+// A ConfigError unless the ids of the data mean what the model learned that they mean.
+void require_tokens_of_run(const std::filesystem::path& model, const Dataset& data);
 
 // As the option --precision says, or as trained if it is empty.
 MatmulPrecision chosen_precision(const std::string& option, const ExperimentConfig& config);
