@@ -93,7 +93,7 @@ void train_centroids(Pattern& pattern, std::int64_t n, std::int64_t run, std::ui
 
 }  // namespace
 
-PatternPanel panel_of_plan(const Plan& plan, std::string title, std::string caption) {
+PatternPanel panel_of_plan(const Plan& plan, std::string title, std::string caption, std::int64_t head) {
   PatternPanel panel;
   panel.title = std::move(title);
   panel.caption = std::move(caption);
@@ -102,7 +102,7 @@ PatternPanel panel_of_plan(const Plan& plan, std::string title, std::string capt
   const auto cells = static_cast<std::size_t>(panel.num_queries * panel.num_keys);
   panel.group.assign(cells, -1);
   panel.count.assign(cells, 0);
-  const at::Tensor masks = plan.to_dense_masks(0, 0);
+  const at::Tensor masks = plan.to_dense_masks(0, head);
   for (std::int64_t group = 0; group < masks.size(0); ++group) {
     const auto* mask = masks.data_ptr<bool>() + group * panel.num_queries * panel.num_keys;
     for (std::size_t cell = 0; cell < cells; ++cell) {

@@ -13,8 +13,8 @@ namespace routing {
 inline constexpr std::int64_t kShortestGallery = 4;
 inline constexpr std::int64_t kLongestGallery = 512;
 
-// What the first sequence and head of a plan read: a cell's colour is the first group that shows it.
-PatternPanel panel_of_plan(const Plan& plan, std::string title, std::string caption);
+// What a head of the first sequence of a plan reads: a cell's colour is the first group that shows it.
+PatternPanel panel_of_plan(const Plan& plan, std::string title, std::string caption, std::int64_t head = 0);
 
 // All patterns, causal and bidirectional, those by position in one row and those by content in the next, with windows
 // and strides of about sqrt(n). Content-based patterns see vectors of a visible mixture: runs of tokens around a few

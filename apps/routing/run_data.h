@@ -1,0 +1,50 @@
+// The data that an analysis runs a trained model on: the run's own, or others that are read with its tokens.
+#pragma once
+
+#include "commands.h"
+#include "routing/config/experiment.h"
+#include "routing/data/dataset.h"
+#include "routing/model/transformer.h"
+
+#include <ATen/ATen.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+namespace routing {
+
+struct RunDataOptions {
+  std::string run = {};
+  std::string checkpoint = "best";
+  std::string data = {};
+  std::string vocabulary = {};
+  std::string split = "valid";
+  std::int64_t offset = 0;
+  std::string precision = {};
+};
+
+// --checkpoint, and --precision of matrix products.
+void add_model_options(CLI::App& app, RunDataOptions& options);
+// --data, --vocabulary and --split.
+void add_data_options(CLI::App& app, RunDataOptions& options);
+
+// The model of the run. A ConfigError refuses an encoder-decoder: `command` names what does not fit it.
+struct RunModel {
+  std::filesystem::path path = {};
+  Transformer model = nullptr;
+};
+RunModel load_run_model(const RunDataOptions& options, const std::string& command);
+
+// The data with the tokens that the model learned.
+//
+// Throws  ConfigError  no data are named, or those have other tokens or sizes than the model
+//         FileError    as Dataset
+std::unique_ptr<Dataset> open_run_data(const RunDataOptions& options, const RunModel& run, bool quiet);
+
+// Tokens of a part as int64 [1, count], from `offset` on; of images the offset counts images. A ConfigError if there
+// are not so many.
+at::Tensor stretch_of(const Dataset& data, const RunDataOptions& options, std::int64_t count);
+
+}  // namespace routing
