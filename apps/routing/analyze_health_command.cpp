@@ -140,12 +140,10 @@ Json json_of(const RunHealth& health, bool evaluated) {
   }
   Json heads = Json::array();
   for (const HeadHealth& head : health.heads) {
-    heads.push_back({{"attention", head.attention},
-                     {"head", head.head},
-                     {"members", head.members},
-                     {"entropy", head.entropy()},
-                     {"dead", head.dead()}});
+    heads.push_back(
+        {{"attention", head.attention}, {"head", head.head}, {"members", head.members}, {"entropy", head.entropy()}});
     if (!evaluated) continue;
+    heads.back()["dead"] = head.dead();
     heads.back()["tokens"] = head.tokens;
     heads.back()["unrouted_fraction"] = head.unrouted / head.tokens;
     heads.back()["overlap_fraction"] = head.overlapping / head.tokens;
@@ -188,25 +186,34 @@ void print_measures(const RunHealth& health) {
   }
 }
 
+// A row of the table of heads. What a checkpoint remembers are not members, so only an evaluation says who is dead.
+void print_head(const HeadHealth& head, bool evaluated) {
+  const int digits = evaluated ? 0 : 1;
+  std::cout << std::left << std::setw(28) << head.attention << std::right << std::setw(5) << head.head << std::setw(10)
+            << fixed_digits(head.entropy(), 3) << std::setw(12) << fixed_digits(head.smallest(), digits)
+            << std::setw(12) << fixed_digits(head.largest(), digits);
+  if (evaluated) {
+    std::cout << std::setw(6) << head.dead() << std::setw(10) << fixed_digits(head.unrouted / head.tokens, 3)
+              << std::setw(10) << fixed_digits(head.overlapping / head.tokens, 3) << std::setw(10)
+              << fixed_digits(head.memberships() / head.tokens, 3);
+  }
+  std::cout << "\n";
+}
+
 void print_heads(const RunHealth& health, bool evaluated) {
   if (health.heads.empty()) return;
-  std::cout << "\nheads " << (evaluated ? "on held-out tokens" : "as the checkpoint remembers its updates") << "\n"
-            << std::left << std::setw(34) << "attention" << std::right << std::setw(5) << "head" << std::setw(10)
-            << "entropy" << std::setw(6) << "dead" << std::setw(12) << "smallest" << std::setw(12) << "largest";
-  if (evaluated) std::cout << std::setw(10) << "unrouted" << std::setw(10) << "several" << std::setw(10) << "clusters";
-  std::cout << "\n";
-  for (const HeadHealth& head : health.heads) {
-    const int digits = evaluated ? 0 : 1;
-    std::cout << std::left << std::setw(34) << head.attention << std::right << std::setw(5) << head.head
-              << std::setw(10) << fixed_digits(head.entropy(), 3) << std::setw(6) << head.dead() << std::setw(12)
-              << fixed_digits(head.smallest(), digits) << std::setw(12) << fixed_digits(head.largest(), digits);
-    if (evaluated) {
-      std::cout << std::setw(10) << fixed_digits(head.unrouted / head.tokens, 3) << std::setw(10)
-                << fixed_digits(head.overlapping / head.tokens, 3) << std::setw(10)
-                << fixed_digits(head.memberships() / head.tokens, 3);
-    }
-    std::cout << "\n";
+  std::cout << "\n"
+            << (evaluated ? "members of clusters on held-out tokens"
+                          : "tokens that moved each centroid in a step, as the checkpoint remembers them")
+            << "\n"
+            << std::left << std::setw(28) << "attention" << std::right << std::setw(5) << "head" << std::setw(10)
+            << "entropy" << std::setw(12) << "smallest" << std::setw(12) << "largest";
+  if (evaluated) {
+    std::cout << std::setw(6) << "dead" << std::setw(10) << "unrouted" << std::setw(10) << "several" << std::setw(10)
+              << "clusters";
   }
+  std::cout << "\n";
+  for (const HeadHealth& head : health.heads) print_head(head, evaluated);
 }
 
 void print(const RunHealth& health, const HealthOptions& options) {
@@ -224,12 +231,14 @@ void print(const RunHealth& health, const HealthOptions& options) {
 HealthFigure figure_of(const std::vector<RunHealth>& all, bool evaluated) {
   HealthFigure figure{.title = "Health of routing" + (all.size() == 1 ? ": " + all[0].name : ""), .runs = {}};
   for (const RunHealth& health : all) {
-    figure.runs.push_back({.name = health.name,
-                           .history = health.history,
-                           .clusters = health.clusters,
-                           .heads = health.heads,
-                           .heads_title = health.name + (evaluated ? ": members of each cluster, held-out tokens"
-                                                                   : ": tokens that moved each centroid, a step")});
+    figure.runs.push_back(
+        {.name = health.name,
+         .history = health.history,
+         .clusters = health.clusters,
+         .heads = health.heads,
+         .heads_title = health.name +
+                        (evaluated ? ": members of each cluster on held-out tokens, entropy at the right"
+                                   : ": tokens that moved each centroid in a step of training, entropy at the right")});
   }
   return figure;
 }
@@ -267,6 +276,7 @@ Command add_analyze_health(CLI::App& analyze, const ProgramOptions& program) {
       "with --data or --split counted on held-out tokens. Unhealthy are dead centroids, a worst head with an entropy\n"
       "below 0.5, and thresholds that move by more than half of 1 / clusters deviations a step.");
   app->add_option("RUN", options->runs, "folders of runs")->required()->group("Model");
+  options->model.checkpoint = "last";  // as far as the curves go
   add_model_options(*app, options->model);
   add_data_options(*app, options->model);
   app->add_option("--limit-tokens", options->limit_tokens, "only the first so many; default: as in training")

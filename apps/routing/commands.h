@@ -39,6 +39,7 @@ Command add_analyze_leak(CLI::App& analyze, const ProgramOptions& program_option
 Command add_analyze_jsd(CLI::App& analyze, const ProgramOptions& program);
 Command add_analyze_recall(CLI::App& analyze, const ProgramOptions& program);
 Command add_analyze_patterns(CLI::App& analyze, const ProgramOptions& options);
+Command add_analyze_attention(CLI::App& analyze, const ProgramOptions& options);
 Command add_analyze_health(CLI::App& analyze, const ProgramOptions& options);
 std::vector<Command> add_bench(CLI::App& program, const ProgramOptions& options);
 Command add_bench_attention(CLI::App& bench_app, const ProgramOptions& program);

@@ -37,6 +37,7 @@ std::vector<Command> add_commands(CLI::App& program, const ProgramOptions& optio
   commands.push_back(add_analyze_jsd(*analyze, options));
   commands.push_back(add_analyze_recall(*analyze, options));
   commands.push_back(add_analyze_patterns(*analyze, options));
+  commands.push_back(add_analyze_attention(*analyze, options));
   commands.push_back(add_analyze_health(*analyze, options));
   for (Command& command : add_bench(program, options)) commands.push_back(std::move(command));
   for (Command& command : add_data(program, options)) commands.push_back(std::move(command));

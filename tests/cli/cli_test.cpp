@@ -34,6 +34,8 @@ TEST_F(Cli, HelpOfEveryCommandGoesToStandardOutputWithUsageExampleAndExitCodes) 
                                     "analyze leak", "bench", "bench attention", "bench train", "bench scaling",
                                     "bench layers", "bench decode", "presets", "info", "doctor"}) {
                                     "analyze jsd", "analyze recall", "bench", "bench attention", "bench train",
+  for (const std::string command : {"", "quickstart", "train", "eval", "generate", "analyze", "analyze attention",
+                                    "analyze health", "analyze patterns", "bench", "bench attention", "bench train",
                                     "bench scaling", "bench layers", "bench decode", "presets", "info", "doctor"}) {
     for (const std::string flag : {" --help", " -h"}) {
       const Outcome outcome = run(command + flag);

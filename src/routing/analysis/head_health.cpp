@@ -117,7 +117,7 @@ std::vector<HeadHealth> head_health_of_tokens(TransformerImpl& model, TokenView 
 
 std::vector<HeadHealth> head_health_of_buffers(SequenceModel& model) {
   std::vector<HeadHealth> heads;
-  for (const auto& module : model.modules()) {
+  for (const auto& module : model.modules(/*include_self=*/false)) {
     auto* attention = dynamic_cast<MultiHeadAttentionImpl*>(module.get());
     if (attention == nullptr) continue;
     const AttentionConfig& config = attention->config();

@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iomanip>
 #include <numbers>
 #include <span>
+#include <sstream>
 
 namespace routing {
 namespace {
@@ -22,7 +24,7 @@ constexpr double kChartGap = 22.0;
 constexpr double kChartTitle = 22.0;
 constexpr double kTickWidth = 34.0;
 constexpr double kFooting = 22.0;
-constexpr std::size_t kBarColumns = 8;
+constexpr std::size_t kMostBarColumns = 8;
 constexpr double kBarHeight = 56.0;
 constexpr double kBarTitle = 18.0;
 constexpr double kBarGap = 14.0;
@@ -196,6 +198,10 @@ class HealthDrawing {
     const std::string name = head.attention + " head " + std::to_string(head.head);
     draw_text(context_, name, bars.left, bars.top - 5.0,
               shrunk_to_fit(context_, name, {.size = 10.0, .bold = true}, bars.width));
+    std::ostringstream entropy;
+    entropy << std::fixed << std::setprecision(2) << head.entropy();
+    draw_text(context_, entropy.str(), bars.left + bars.width, bars.top - 5.0,
+              {.size = 9.5, .colour = kFaintInk, .align = 1.0});
     const double step = bars.width / static_cast<double>(head.members.size());
     for (std::size_t c = 0; c < head.members.size(); ++c) {
       const double height = bars.height * head.members[c] / bars.most;
@@ -237,16 +243,32 @@ double place_charts(const HealthFigure& figure, HealthLayout& layout, double top
   return top + (kChartHeight + kChartGap) * static_cast<double>(rows);
 }
 
+// As many as the attention with the most routed heads has, if they fit.
+std::size_t bar_columns(const std::vector<HeadHealth>& heads) {
+  std::size_t most = 1;
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < heads.size(); ++i) {
+    count = i > 0 && heads[i].attention == heads[i - 1].attention ? count + 1 : 1;
+    most = std::max(most, count);
+  }
+  return std::min(most, kMostBarColumns);
+}
+
 double place_bars(const HealthFigure& figure, std::size_t run, HealthLayout& layout, double top) {
   const std::vector<HeadHealth>& heads = figure.runs[run].heads;
   if (heads.empty()) return top;
   layout.head_titles.push_back(top + kHeadsTitle - 24.0);
   top += kHeadsTitle;
-  const double width = (layout.width - 2.0 * kMargin - (kBarColumns - 1) * kBarGap) / kBarColumns;
+  const std::size_t columns = bar_columns(heads);
+  const double width =
+      (layout.width - 2.0 * kMargin - static_cast<double>(columns - 1) * kBarGap) / static_cast<double>(columns);
+  // One scale for all heads of a run, so that they can be compared.
+  double most = 1e-9;
+  for (const HeadHealth& head : heads) most = std::max(most, head.largest());
   // An attention begins a row of its own, so that heads stand under each other.
   std::size_t column = 0;
   for (std::size_t head = 0; head < heads.size(); ++head) {
-    const bool new_row = head > 0 && (column == kBarColumns || heads[head].attention != heads[head - 1].attention);
+    const bool new_row = head > 0 && (column == columns || heads[head].attention != heads[head - 1].attention);
     if (new_row) {
       column = 0;
       top += kBarTitle + kBarHeight + kBarGap;
@@ -257,7 +279,7 @@ double place_bars(const HealthFigure& figure, std::size_t run, HealthLayout& lay
                            .top = top + kBarTitle,
                            .width = width,
                            .height = kBarHeight,
-                           .most = std::max(heads[head].largest(), 1e-9)});
+                           .most = most});
     ++column;
   }
   return top + kBarTitle + kBarHeight + kBarGap;

@@ -13,24 +13,24 @@ namespace routing {
 
 struct HealthFigure {
   struct Run {
-    std::string name;
+    std::string name = {};
     HealthHistory history = {};
     std::int64_t clusters = 0;           // for the limit of the drift; 0 draws no limit
     std::vector<HeadHealth> heads = {};  // charts of members; none if empty
     std::string heads_title = {};        // over them
   };
-  std::string title;
-  std::vector<Run> runs;
+  std::string title = {};
+  std::vector<Run> runs = {};
   HealthLimits limits = {};
 };
 
 // Where everything stands, in units of the drawing from the top left corner.
 struct HealthLayout {
   struct Chart {
-    std::size_t measure = 0;       // in health_measures()
-    CurvesFigure curves;           // two a run: training as a line, evaluation as dots
-    std::vector<std::size_t> run;  // whose curve each one is: its colour
-    CurvesLayout plot;
+    std::size_t measure = 0;            // in health_measures()
+    CurvesFigure curves = {};           // two a run: training as a line, evaluation as dots
+    std::vector<std::size_t> run = {};  // whose curve each one is: its colour
+    CurvesLayout plot = {};
   };
   struct Bars {
     std::size_t run = 0;
