@@ -33,7 +33,6 @@ std::string exit_code_line();
 std::vector<Command> add_commands(CLI::App& program, const ProgramOptions& options);
 
 std::vector<Command> add_data(CLI::App& program, const ProgramOptions& options);
-Command add_analyze_patterns(CLI::App& analyze);
 Command add_analyze_distance(CLI::App& analyze);
 Command add_analyze_leak(CLI::App& analyze, const ProgramOptions& program_options);
 Command add_analyze_jsd(CLI::App& analyze, const ProgramOptions& program);

@@ -28,17 +28,16 @@ std::vector<Command> add_commands(CLI::App& program, const ProgramOptions& optio
   std::vector<Command> commands{add_quickstart(program, options), add_train(program, options),
                                 add_eval(program, options), add_generate(program, options)};
   commands.push_back(add_audit(program, options));
-  CLI::App* analyze = program.add_subcommand("analyze", "Look at attention patterns");
+  CLI::App* analyze = program.add_subcommand("analyze", "Look into models: what heads read, how clusters fare, what leaks");
   analyze->footer("Example  routing analyze patterns --out patterns.png\n" + exit_code_line());
-  commands.push_back(add_analyze_patterns(*analyze));
-  commands.push_back(add_analyze_distance(*analyze));
-  commands.push_back(add_table(program, options));
-  commands.push_back(add_analyze_leak(*analyze, options));
-  commands.push_back(add_analyze_jsd(*analyze, options));
-  commands.push_back(add_analyze_recall(*analyze, options));
   commands.push_back(add_analyze_patterns(*analyze, options));
   commands.push_back(add_analyze_attention(*analyze, options));
   commands.push_back(add_analyze_health(*analyze, options));
+  commands.push_back(add_analyze_jsd(*analyze, options));
+  commands.push_back(add_analyze_recall(*analyze, options));
+  commands.push_back(add_analyze_leak(*analyze, options));
+  commands.push_back(add_analyze_distance(*analyze));
+  commands.push_back(add_table(program, options));
   for (Command& command : add_bench(program, options)) commands.push_back(std::move(command));
   for (Command& command : add_data(program, options)) commands.push_back(std::move(command));
   commands.push_back(add_presets(program));

@@ -14,21 +14,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool is_own_data(const RunDataOptions& options, const ExperimentConfig& config) {
-  return options.data.empty() || tidy_path(options.data) == tidy_path(config.data.path);
-}
-
-DataConfig data_config(const RunDataOptions& options, const ExperimentConfig& config, const fs::path& model) {
-  DataConfig data = config.data;
-  if (!is_own_data(options, config)) {
-    data.tokens = kind_of(config.data);
-    data.format = DataFormat::automatic;
-    data.path = tidy_path(options.data).string();
-    data.image_size = config.model.image_height == 0 ? 0 : data.image_size;
-    data.vocabulary = is_prepared(data.path) ? "" : kept_tokenizer(model, data.tokens).string();
-  }
-  if (!options.vocabulary.empty()) data.vocabulary = fs::absolute(options.vocabulary).string();
-  return data;
+OtherData other_data(const RunDataOptions& options) {
+  return {.path = options.data, .vocabulary = options.vocabulary};
 }
 
 }  // namespace
@@ -69,14 +56,10 @@ std::unique_ptr<Dataset> open_run_data(const RunDataOptions& options, const RunM
   require<ConfigError>(!options.data.empty() || !config.data.path.empty(), run.path.string(),
                        ": names no data; give some with --data PATH");
   TrainingDisplay display(quiet);
-  auto data = std::make_unique<Dataset>(data_config(options, config, run.path),
-                                        PrepareOptions{.train_needed = is_own_data(options, config),
+  auto data = std::make_unique<Dataset>(run_data_config(run.path, config, other_data(options)),
+                                        PrepareOptions{.train_needed = is_own_data(other_data(options), config),
                                                        .notes = [&](const std::string& line) { display.say(line); }});
-  const std::string learned = load_model_notes(run.path).tokenizer_hash;
-  require<ConfigError>(learned.empty() || learned == data->facts().tokenizer_hash, data->path().string(),
-                       ": its tokens are those of vocabulary ", data->facts().tokenizer_hash, ", but ",
-                       run.path.string(), " learned those of ", learned,
-                       "; give the vocabulary of the run with --vocabulary FILE");
+  require_tokens_of_run(run.path, *data);
   fitted_to(config, data->facts());
   return data;
 }
