@@ -78,9 +78,9 @@ Reading read(const RecallTask& task, const Ids& ids) {
   return reading;
 }
 
-class RecallLengths : public testing::TestWithParam<std::int64_t> {};
+class RecallSequences : public testing::TestWithParam<std::int64_t> {};
 
-TEST_P(RecallLengths, ASequenceKeepsTheGrammarAndItsOwnAccounts) {
+TEST_P(RecallSequences, ASequenceKeepsTheGrammarAndItsOwnAccounts) {
   const RecallTask task = small_task();
   for (std::int64_t number = 0; number < 40; ++number) {
     const RecallSequence sequence = task.sequence("train", number, GetParam());
@@ -94,7 +94,7 @@ TEST_P(RecallLengths, ASequenceKeepsTheGrammarAndItsOwnAccounts) {
     }
   }
 }
-INSTANTIATE_TEST_SUITE_P(AnyLength, RecallLengths, testing::Values(1, 2, 3, 7, 64, 200, 1000));
+INSTANTIATE_TEST_SUITE_P(AnyLength, RecallSequences, testing::Values(1, 2, 3, 7, 64, 200, 1000));
 
 TEST(RecallTask, LongSequencesHaveMoreFillerNotMoreFacts) {
   const RecallTask task({.keys = 192, .values = 32, .filler = 16, .seed = 3});
