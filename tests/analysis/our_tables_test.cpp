@@ -24,8 +24,10 @@ class OurTables : public SmallTable {
  protected:
   // Runs the rows in small and looks into all of them.
   std::vector<std::filesystem::path> run_and_finish(const TableSpec& spec, const std::string& rows,
-                                                    const std::vector<std::string>& small) {
+                                                    const std::vector<std::string>& small,
+                                                    const std::string& data = "text") {
     TableOptions given = options(spec.name);
+    given.data = (folder_ / data).string();
     given.rows = rows;
     given.seeds = {1};
     given.steps = 2;
@@ -69,6 +71,29 @@ TEST_F(OurTables, LeakMeasuresAllRowsTogether) {
   EXPECT_NE(text.find("balanced"), std::string::npos);
   EXPECT_NE(text.find("nearest"), std::string::npos);
   EXPECT_NE(text.find("selection reads the future"), std::string::npos) << text;
+}
+
+TEST_F(OurTables, JsdComparesTheHeadsOfEveryLayer) {
+  std::filesystem::create_directory(folder_ / "wiki");
+  for (const std::string part : {"train", "valid", "test"}) {
+    std::ofstream text(folder_ / "wiki" / ("wiki." + part + ".tokens"));
+    for (int i = 0; i < 200; ++i) text << " word" << i * i % 29 << " of some <unk> text \n";
+  }
+  const auto written =
+      run_and_finish(table_spec("jsd"), "", with(kSmall, {"data.cache=" + (folder_ / "cache").string()}), "wiki");
+  ASSERT_EQ(written.size(), 2U);
+  for (const auto& path : written) EXPECT_GT(std::filesystem::file_size(path), 100U) << path;
+  const std::vector<RowResult> results = TableFolder(folder_ / "jsd").read_results("jsd");
+  ASSERT_EQ(results.size(), 1U);
+  // The row's figure is the mean over the layers; the text has a line a layer.
+  double sum = 0.0;
+  for (int layer = 0; layer < 4; ++layer) sum += *results[0].number("local_content_layer" + std::to_string(layer));
+  EXPECT_NEAR(*results[0].value(), sum / 4.0, 1e-12);
+  EXPECT_GT(*results[0].value(), 0.0);
+  EXPECT_LE(*results[0].value(), std::numbers::ln2);
+  const std::vector<std::string> lines = lines_of(read_file(folder_ / "jsd/jsd.md"));
+  EXPECT_EQ(std::count_if(lines.begin(), lines.end(), [](const std::string& line) { return line.rfind("| ", 0) == 0; }),
+            1 + 4);
 }
 
 TEST_F(OurTables, EveryLeakRowDiffersInItsSelectionOnly) {
