@@ -30,6 +30,8 @@ RecallModel scored_model(const DistanceOptions& options, const std::string& run)
   const std::filesystem::path path = model_file(run, options.checkpoint);
   Transformer model = load_model(path);
   const ExperimentConfig& config = model->config();
+  require<ConfigError>(config.data.format == DataFormat::recall, run, ": was trained with data.format ",
+                       to_string(config.data.format), ", but only models of recall have facts to remember");
   const RecallTask task(recall_options(config));
   const std::int64_t length = options.sequence_length > 0 ? options.sequence_length : config.train.sequence_length;
   const MatmulPrecision precision = chosen_precision("", config);
@@ -88,6 +90,7 @@ Command add_analyze_distance(CLI::App& analyze) {
   app->add_option("RUN", options->runs, "folders of runs, checkpoints or model files")->required()->group("Models");
   app->add_option("--checkpoint", options->checkpoint, "best, last or a step")->capture_default_str()->group("Models");
   app->add_option("--split", options->split, "part of the endless data: train, valid or test")
+      ->check(CLI::IsMember({"train", "valid", "test"}))
       ->capture_default_str()
       ->group("Data");
   app->add_option("--sequences", options->sequences, "sequences to score")

@@ -134,6 +134,8 @@ int run(const AuditOptions& options, const ProgramOptions& program) {
   display.finish();
   const std::string note = audit_note(report, {.date = today(), .version = program_version()});
   const bool writes = !subject.model_file.empty() && !options.no_write;
+  // First written, then said: a file that cannot be written is an error without a claim to the contrary.
+  if (writes) set_model_audit(subject.model_file, note);
   if (options.json) {
     nlohmann::ordered_json object = to_json(report);
     object["model"] = subject.model_file.string();
@@ -145,7 +147,6 @@ int run(const AuditOptions& options, const ProgramOptions& program) {
     print_report(report, subject);
   }
   if (report.contradicts_label()) std::cerr << "routing: WARNING: " << contradiction(report) << "\n";
-  if (writes) set_model_audit(subject.model_file, note);
   return kDone;
 }
 

@@ -4,6 +4,7 @@
 #include "output.h"
 #include "routing/evaluation/recall_accuracy.h"
 #include "routing/model/weights.h"
+#include "run_model.h"
 
 #include <nlohmann/json.hpp>
 
@@ -19,7 +20,7 @@ std::string percent(double share) {
 }
 
 void print_json(const RecallEvaluation& asked, const RecallScore& score, std::int64_t length,
-                const std::string& validity) {
+                const std::string& validity, const std::string& audit) {
   nlohmann::ordered_json object{{"model", asked.model.string()},
                                 {"data", "recall"},
                                 {"split", asked.split},
@@ -31,7 +32,8 @@ void print_json(const RecallEvaluation& asked, const RecallScore& score, std::in
                                 {"answers", score.answers()},
                                 {"distances", nlohmann::ordered_json::array()},
                                 {"sequence_length", length},
-                                {"validity", validity}};
+                                {"validity", validity},
+                                {"audit", audit}};
   for (const DistanceScore& bin : score.distances) {
     object["distances"].push_back({{"from", bin.from},
                                    {"to", bin.to},
@@ -56,8 +58,9 @@ int eval_recall(const RecallEvaluation& asked, const ExperimentConfig& config) {
                                           .batch_size = asked.batch_size,
                                           .precision = asked.precision});
   const std::string validity = validity_label(config);
+  const std::string audit = audit_text(load_model_notes(asked.model));
   if (asked.json) {
-    print_json(asked, score, length, validity);
+    print_json(asked, score, length, validity, audit);
     return kDone;
   }
   const auto tokens = static_cast<double>(score.tokens);
@@ -73,6 +76,7 @@ int eval_recall(const RecallEvaluation& asked, const ExperimentConfig& config) {
   }
   lines.emplace_back("data", std::to_string(asked.sequences) + " sequences of " + std::to_string(length) +
                                  " tokens, recall, part " + asked.split);
+  lines.emplace_back("audit", audit);
   lines.emplace_back("model", asked.model.string());
   print_pairs(lines, 16);
   return kDone;

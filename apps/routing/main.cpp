@@ -28,7 +28,8 @@ std::vector<Command> add_commands(CLI::App& program, const ProgramOptions& optio
   std::vector<Command> commands{add_quickstart(program, options), add_train(program, options),
                                 add_eval(program, options), add_generate(program, options)};
   commands.push_back(add_audit(program, options));
-  CLI::App* analyze = program.add_subcommand("analyze", "Look into models: what heads read, how clusters fare, what leaks");
+  CLI::App* analyze =
+      program.add_subcommand("analyze", "Look into models: what heads read, how clusters fare, what leaks");
   analyze->footer("Example  routing analyze patterns --out patterns.png\n" + exit_code_line());
   commands.push_back(add_analyze_patterns(*analyze, options));
   commands.push_back(add_analyze_attention(*analyze, options));

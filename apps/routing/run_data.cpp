@@ -4,6 +4,7 @@
 #include "routing/core/error.h"
 #include "routing/data/prepared.h"
 #include "routing/model/weights.h"
+#include "routing/training/training_data.h"
 #include "run_model.h"
 #include "training_display.h"
 
@@ -53,6 +54,8 @@ RunModel load_run_model(const RunDataOptions& options, const std::string& comman
 
 std::unique_ptr<Dataset> open_run_data(const RunDataOptions& options, const RunModel& run, bool quiet) {
   const ExperimentConfig& config = run.model->config();
+  require<ConfigError>(!is_made_up(config.data.format), run.path.string(),
+                       ": was trained on made-up data; models of real data can be looked at");
   require<ConfigError>(!options.data.empty() || !config.data.path.empty(), run.path.string(),
                        ": names no data; give some with --data PATH");
   TrainingDisplay display(quiet);

@@ -10,6 +10,7 @@
 #include "training_display.h"
 #include "version.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <iomanip>
 #include <iostream>
@@ -157,6 +158,12 @@ int run(const TableCommandOptions& options, const ProgramOptions& program) {
   const TableSpec& spec = table_spec(options.name);
   if (options.out.empty()) {
     throw UsageError("--out is required", "name a folder for the table, such as --out runs/" + spec.name);
+  }
+  const bool routed =
+      std::any_of(spec.rows.begin(), spec.rows.end(), [](const TableRow& row) { return row.is_routed; });
+  if (!routed && parse_selection(options.selection) != kPaperSelection) {
+    throw UsageError("--selection " + options.selection + ": the rows of " + spec.name + " have their own selections",
+                     "routing table " + spec.name + " --list  shows them");
   }
   TrainingDisplay display(program.quiet);
   if (options.report) return report(spec, options, display);

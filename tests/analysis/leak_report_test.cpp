@@ -145,7 +145,7 @@ TEST(LeakReport, MeasuresAModelUnderItsOwnName) {
   Transformer model(config, at::TensorOptions().dtype(at::kFloat));
   std::vector<std::uint8_t> text(200);
   for (std::size_t i = 0; i < text.size(); ++i) text[i] = static_cast<std::uint8_t>(i * i % 91);
-  const PrefixOptions options{.sampling = {.sequence_length = 32, .windows = 3, .positions = 2}};
+  const PrefixLikelihoodOptions options{.sampling = {.sequence_length = 32, .windows = 3, .positions = 2}};
   const LeakRun run = measure_leak(*model, text, options);
   EXPECT_EQ(run.selection, "balanced");
   EXPECT_EQ(run.seed, 7U);

@@ -145,7 +145,7 @@ TEST(PrefixAudit, ALogitThatBecomesNaNIsALeak) {
 }
 
 TEST(PrefixAudit, WhatHasNoFutureIsRefused) {
-  const auto refused = [](const at::Tensor& tokens, const PrefixOptions& options) {
+  const auto refused = [](const at::Tensor& tokens, const PrefixInvarianceOptions& options) {
     return message_of<InputError>([&] { check_prefix_invariance(ToyModel{}, tokens, options); });
   };
   EXPECT_NE(refused(random_tokens(1, 1, kIds, 1), {.vocab_size = kIds}).find("no future to change"), std::string::npos);

@@ -52,7 +52,7 @@ Transformer trained_model(ExperimentConfig config) {
   return model;
 }
 
-PrefixOptions small_options() {
+PrefixLikelihoodOptions small_options() {
   return {.sampling = {.sequence_length = kLength, .windows = 5, .positions = 6, .seed = 3}};
 }
 
@@ -126,7 +126,7 @@ TEST(PrefixLikelihood, HasTheNatsOfPassesMadeByHand) {
   for (const auto& [name, config] : content_cases()) {
     SCOPED_TRACE(name);
     Transformer model = trained_model(config);
-    PrefixOptions options = small_options();
+    PrefixLikelihoodOptions options = small_options();
     options.check_all = true;
     const PrefixLikelihood result = prefix_likelihood(*model, ids, options);
     ASSERT_EQ(result.samples.size(), 30U);
@@ -160,7 +160,7 @@ TEST(PrefixLikelihood, IsTheSameBitsWhereASelectionReadsNoFuture) {
   for (const auto& [name, config] : content_cases()) {
     SCOPED_TRACE(name);
     Transformer model = trained_model(config);
-    PrefixOptions options = small_options();
+    PrefixLikelihoodOptions options = small_options();
     options.check_all = true;
     const PrefixLikelihood result = prefix_likelihood(*model, ids, options);
     EXPECT_EQ(result.future_replaced.measured, 30);
@@ -179,7 +179,7 @@ TEST(PrefixLikelihood, IsTheSameBitsWhereASelectionReadsNoFuture) {
 TEST(PrefixLikelihood, BelievesAPromiseAfterSomeChecks) {
   const std::vector<std::uint8_t> ids = text(400);
   Transformer model = trained_model(small_experiment("local"));
-  PrefixOptions options = small_options();
+  PrefixLikelihoodOptions options = small_options();
   options.checks = 4;
   std::int64_t last = 0;
   options.progress = [&](std::int64_t done, std::int64_t all) {
@@ -207,7 +207,7 @@ TEST(PrefixLikelihood, MeasuresEverythingOnceAPromiseIsBroken) {
     const at::NoGradGuard no_gradient;
     for (at::Tensor& parameter : model->parameters()) parameter.fill_(std::nan(""));
   }
-  PrefixOptions options = small_options();
+  PrefixLikelihoodOptions options = small_options();
   options.checks = 4;
   const PrefixLikelihood result = prefix_likelihood(*model, text(400), options);
   EXPECT_EQ(result.prefix_only.measured, 30);
@@ -222,7 +222,7 @@ TEST(PrefixLikelihood, ReplacesTheScoredTokenToo) {
   std::vector<std::uint8_t> ids = text(64);
   Transformer model = trained_model(content_cases()[5].config);
   ASSERT_EQ(validity_label(model->config()), "selection reads the future");
-  PrefixOptions options{.sampling = {.sequence_length = kLength, .windows = 1, .positions = 1, .seed = 4}};
+  PrefixLikelihoodOptions options{.sampling = {.sequence_length = kLength, .windows = 1, .positions = 1, .seed = 4}};
   const PrefixSample sample = prefix_likelihood(*model, ids, options).samples.front();
   const auto& place = sample.place;
   const at::NoGradGuard no_gradient;
@@ -244,7 +244,7 @@ TEST(PrefixLikelihood, LeavesTheModelAsItWas) {
   prefix_likelihood(*model, ids, small_options());
   EXPECT_TRUE(model->is_training());
   for (const LayerStatistics& layer : model->take_evaluation_statistics()) EXPECT_EQ(layer.statistics.tokens, 0);
-  PrefixOptions options = small_options();
+  PrefixLikelihoodOptions options = small_options();
   options.checks = 0;
   EXPECT_THROW(prefix_likelihood(*model, ids, options), InputError);
 }

@@ -304,6 +304,7 @@ TEST_F(SmallTable, ResultsComeBackFromTheirFilesAndStrangersAreRefused) {
                    .seconds = 2.5,
                    .validity = "causal",
                    .data_label = "partial data",
+                   .data_hash = "0123456789abcdef",
                    .date = "2026-11-16T12:00:00Z",
                    .version = "test"};
   folder.write_result(result);
@@ -313,6 +314,12 @@ TEST_F(SmallTable, ResultsComeBackFromTheirFilesAndStrangersAreRefused) {
   EXPECT_EQ(read.plan, result.plan);
   EXPECT_EQ(read.failure, "diverged");
   result.seed = 10;
+  result.data_hash = "fedcba9876543210";
+  folder.write_result(result);
+  EXPECT_NE(message_of<FileError>([&] { folder.read_results("small"); }).find("fedcba9876543210"), std::string::npos);
+  result.data_hash = "";
+  folder.write_result(result);
+  EXPECT_EQ(folder.read_results("small").size(), 2U) << "results of earlier versions do not say";
   result.plan.steps = 8;
   folder.write_result(result);
   EXPECT_NE(message_of<FileError>([&] { folder.read_results("small"); }).find("8 steps"), std::string::npos);

@@ -138,6 +138,7 @@ TEST(RecallTask, PartsNumbersAndSeedsDiffer) {
   EXPECT_NE(first, task.sequence("train", 1, 100).ids);
   EXPECT_NE(first, task.sequence("valid", 0, 100).ids);
   EXPECT_NE(first, small_task(2).sequence("train", 0, 100).ids);
+  EXPECT_EQ(task.sequence("test", 3, 100).ids, small_task(2).sequence("test", 3, 100).ids) << "held out for all seeds";
 }
 
 TEST(RecallTask, IdsLieInTheirRanges) {

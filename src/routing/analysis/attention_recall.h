@@ -54,7 +54,7 @@ struct Recall {
 // `at.query` must have an earlier position. Throws an InputError otherwise.
 Recall recall_of_query(const GroupProbe& probe, const ProbedQuery& at);
 
-struct RecallOptions {
+struct AttentionRecallOptions {
   std::int64_t queries = 64;  // sampled in each sequence, the same for every head; 0 means all but the first
   std::uint64_t seed = 1;
   MatmulPrecision precision = MatmulPrecision::fp32;
@@ -74,7 +74,7 @@ struct RecallReport {
 };
 
 // tokens int64 [sequences, n], n >= 2. One pass of the model for each sequence. The model must be in evaluation mode.
-RecallReport attention_recall(TransformerImpl& model, const at::Tensor& tokens, const RecallOptions& options);
+RecallReport attention_recall(TransformerImpl& model, const at::Tensor& tokens, const AttentionRecallOptions& options);
 
 // The mean over the heads of one kind; nothing if there are none.
 std::optional<Recall> mean_recall(const std::vector<HeadRecall>& layer, HeadKind kind);

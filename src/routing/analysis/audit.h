@@ -27,7 +27,7 @@ struct AuditRequest {
   MatmulPrecision precision = MatmulPrecision::fp32;
   at::Tensor tokens = {};       // int64 [sequences, n]: of the data, or made up; two sequences or more
   at::Tensor source = {};       // int64 [m]: what an encoder-decoder reads beside; only its targets are changed
-  std::int64_t positions = 32;  // see PrefixOptions
+  std::int64_t positions = 32;  // see PrefixInvarianceOptions
   std::uint64_t seed = 1;       // of positions, changes and trained tasks
   std::int64_t task_seeds = 1;  // trained tasks with seeds seed, seed + 1, …; 0 leaves them out
   std::int64_t parity_positions = 256;

@@ -53,14 +53,14 @@ std::vector<LeakRun> measure_leak_of_models(const LeakJob& job, const Dataset& d
   for (const fs::path& path : job.models) {
     Transformer model = load_model(path);
     const ExperimentConfig config = fitted_to(model->config(), data.facts());
-    PrefixOptions options{.sampling = {.sequence_length = config.train.sequence_length,
-                                       .windows = job.windows,
-                                       .positions = job.positions,
-                                       .seed = job.seed,
-                                       .record_length = data.facts().record_length()},
-                          .checks = job.checks,
-                          .check_all = job.check_all,
-                          .precision = job.precision.value_or(matmul_precision(config.train.precision))};
+    PrefixLikelihoodOptions options{.sampling = {.sequence_length = config.train.sequence_length,
+                                                 .windows = job.windows,
+                                                 .positions = job.positions,
+                                                 .seed = job.seed,
+                                                 .record_length = data.facts().record_length()},
+                                    .checks = job.checks,
+                                    .check_all = job.check_all,
+                                    .precision = job.precision.value_or(matmul_precision(config.train.precision))};
     const std::string name = selection_label(config) + ", seed " + std::to_string(config.train.seed);
     if (job.progress) {
       options.progress = [&](std::int64_t done, std::int64_t all) { job.progress(name, done, all); };

@@ -26,7 +26,7 @@ struct Trial {
 
 // What is tried on one sequence.
 std::vector<Trial> trials_of(const at::Tensor& tokens, std::int64_t sequence, const std::vector<std::int64_t>& cuts,
-                             const PrefixOptions& options) {
+                             const PrefixInvarianceOptions& options) {
   const std::int64_t last = tokens.size(1) - 2;
   const bool has_other = tokens.size(0) > 1;
   std::vector<std::pair<FutureChange, std::int64_t>> wanted;
@@ -86,7 +86,7 @@ at::Tensor checked_logits(const LogitsFunction& logits, const at::Tensor& tokens
 // Counts passes over batches, for people who wait.
 class Passes {
  public:
-  Passes(const LogitsFunction& logits, const PrefixOptions& options, std::int64_t total)
+  Passes(const LogitsFunction& logits, const PrefixInvarianceOptions& options, std::int64_t total)
       : logits_(logits), options_(options), total_(total) {}
 
   at::Tensor operator()(const at::Tensor& tokens) {
@@ -98,7 +98,7 @@ class Passes {
 
  private:
   const LogitsFunction& logits_;
-  const PrefixOptions& options_;
+  const PrefixInvarianceOptions& options_;
   std::int64_t total_;
   std::int64_t done_ = 0;
 };
@@ -185,7 +185,7 @@ at::Tensor with_other_future(const at::Tensor& sequence, const FutureDraw& draw)
 }
 
 PrefixReport check_prefix_invariance(const LogitsFunction& logits, const at::Tensor& tokens,
-                                     const PrefixOptions& options) {
+                                     const PrefixInvarianceOptions& options) {
   require<InputError>(tokens.dim() == 2 && tokens.scalar_type() == at::kLong && tokens.size(0) > 0,
                       "prefix invariance: tokens are ", tokens.scalar_type(), " ", tokens.sizes(),
                       ", but int64 [sequences, tokens] is needed");

@@ -32,7 +32,7 @@ inline constexpr std::array kFutureChanges{FutureChange::drawn, FutureChange::re
                                            FutureChange::last};
 std::string_view to_string(FutureChange change);
 
-struct PrefixOptions {
+struct PrefixInvarianceOptions {
   std::int64_t vocab_size = 256;
   std::int64_t positions = 32;  // how many c; half of them evenly spread, half drawn; no more than there are
   std::uint64_t seed = 1;
@@ -72,7 +72,7 @@ struct PrefixReport {
 //
 // Throws an InputError where there is nothing to check: fewer than two tokens or two ids.
 PrefixReport check_prefix_invariance(const LogitsFunction& logits, const at::Tensor& tokens,
-                                     const PrefixOptions& options);
+                                     const PrefixInvarianceOptions& options);
 
 // The sequence with tokens from `first` on changed; `other` [n] is for `replaced`. int64 [n] -> [n].
 struct FutureDraw {

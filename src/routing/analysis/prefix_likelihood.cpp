@@ -35,7 +35,8 @@ at::Tensor tokens_of(TokenView text, std::int64_t begin, std::int64_t count) {
 // One number of every sample, by its own pass, where it has to be measured.
 class Measurement {
  public:
-  Measurement(std::int64_t samples, const PrefixOptions& options, bool promised) : result_{.promised = promised} {
+  Measurement(std::int64_t samples, const PrefixLikelihoodOptions& options, bool promised)
+      : result_{.promised = promised} {
     const bool all = !promised || options.check_all || options.checks >= samples;
     measured_.resize(static_cast<std::size_t>(samples), all);
     if (all) return;
@@ -64,7 +65,7 @@ class Measurement {
 
 class PrefixPasses {
  public:
-  PrefixPasses(TransformerImpl& model, TokenView text, const PrefixOptions& options)
+  PrefixPasses(TransformerImpl& model, TokenView text, const PrefixLikelihoodOptions& options)
       : model_(model), text_(text), options_(options), length_(options.sampling.sequence_length) {}
 
   PrefixLikelihood run() {
@@ -144,7 +145,7 @@ class PrefixPasses {
 
   TransformerImpl& model_;
   TokenView text_;
-  const PrefixOptions& options_;
+  const PrefixLikelihoodOptions& options_;
   std::int64_t length_;
   std::int64_t done_ = 0;
   std::int64_t passes_ = 0;
@@ -187,7 +188,7 @@ std::vector<SampledPosition> sample_positions(std::int64_t tokens, const Positio
   return result;
 }
 
-PrefixLikelihood prefix_likelihood(TransformerImpl& model, TokenView tokens, const PrefixOptions& options) {
+PrefixLikelihood prefix_likelihood(TransformerImpl& model, TokenView tokens, const PrefixLikelihoodOptions& options) {
   require<InputError>(options.checks >= 1, "prefix likelihood: checks is ", options.checks,
                       ", but at least 1 sample must be measured");
   const EvaluationMode mode(model);

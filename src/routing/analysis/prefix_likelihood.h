@@ -48,7 +48,7 @@ struct SampledPosition {
 // By window, then by position. An InputError if the text has fewer than two windows or a number is below 1.
 std::vector<SampledPosition> sample_positions(std::int64_t tokens, const PositionSampling& sampling);
 
-struct PrefixOptions {
+struct PrefixLikelihoodOptions {
   PositionSampling sampling = {};
   // Where the pattern promises equal bits, so many samples are measured, drawn by the seed, and the rest believed if
   // all of them are equal; if one is not, all are measured.
@@ -84,6 +84,6 @@ struct PrefixLikelihood {
 };
 
 // Puts the model into evaluation mode for the time of the call. Bits do not depend on threads.
-PrefixLikelihood prefix_likelihood(TransformerImpl& model, TokenView tokens, const PrefixOptions& options);
+PrefixLikelihood prefix_likelihood(TransformerImpl& model, TokenView tokens, const PrefixLikelihoodOptions& options);
 
 }  // namespace routing

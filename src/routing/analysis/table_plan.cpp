@@ -110,8 +110,8 @@ std::unique_ptr<RunLock> wait_for_lock(const TableOptions& options) {
   while (true) {
     try {
       return std::make_unique<RunLock>(options.folder);
-    } catch (const FileError&) {
-      if (!std::filesystem::exists(options.folder / "lock")) throw;
+    } catch (const BusyError&) {
+      // Looked at again below.
     }
     if (stop_requested(options)) return nullptr;
     if (!said && options.observer.notes) options.observer.notes("another process is deciding the number of steps");

@@ -78,12 +78,18 @@ TableReport make_report(const TableSpec& spec, const std::vector<RowResult>& res
     require<FileError>(known.contains(result.row), "the result of ", result.row, ", seed ", result.seed, ": ",
                        spec.name, " has no such row; was the file renamed?");
   }
-  const auto baseline = std::find_if(report.rows.begin(), report.rows.end(), [&](const ReportRow& row) {
-    return row.identity == spec.baseline && row.metric.has_value();
-  });
-  if (baseline == report.rows.end()) return report;
-  const ReportRow base = *baseline;
-  for (ReportRow& row : report.rows) row.difference = difference_of(row, base);
+  if (spec.baseline.empty()) return report;
+  const TableRow& baseline = table_row(spec, spec.baseline);
+  const std::vector<ReportRow> measured = report.rows;
+  for (ReportRow& row : report.rows) {
+    // A baseline that is routed itself is that of the row's own selection.
+    const RoutingSelection selection = row.selection.empty() ? kPaperSelection : parse_selection(row.selection);
+    const std::string identity = row_identity(baseline, selection);
+    const auto found = std::find_if(measured.begin(), measured.end(), [&](const ReportRow& other) {
+      return other.identity == identity && other.metric.has_value();
+    });
+    if (found != measured.end()) row.difference = difference_of(row, *found);
+  }
   return report;
 }
 

@@ -82,6 +82,7 @@ Json to_json(const RowResult& result) {
   object["seconds"] = result.seconds;
   object["validity"] = result.validity;
   object["data_label"] = result.data_label;
+  object["data_hash"] = result.data_hash;
   object.update(to_json(result.plan));
   object["date"] = result.date;
   object["version"] = result.version;
@@ -100,6 +101,7 @@ RowResult result_from_json(const Json& object, const std::string& origin) {
                      .seconds = object.at("seconds").get<double>(),
                      .validity = object.at("validity").get<std::string>(),
                      .data_label = object.at("data_label").get<std::string>(),
+                     .data_hash = object.value("data_hash", ""),
                      .date = object.at("date").get<std::string>(),
                      .version = object.at("version").get<std::string>(),
                      .host = object.at("host")};
@@ -159,6 +161,11 @@ std::vector<RowResult> TableFolder::read_results(const std::string& table) const
     require<FileError>(result.plan == first, file.string(), ": was made as ", plan_text(result.plan), ", but ",
                        decided ? plan_file().string() : files.front().string(), " says ", plan_text(first),
                        "; only equal runs make a table");
+    for (const RowResult& other : results) {
+      require<FileError>(result.data_hash.empty() || other.data_hash.empty() || result.data_hash == other.data_hash,
+                         file.string(), ": was trained on data ", result.data_hash, ", but ", other.row, " seed ",
+                         other.seed, " on ", other.data_hash, "; only runs on the same data make a table");
+    }
     results.push_back(std::move(result));
   }
   return results;

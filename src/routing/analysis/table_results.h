@@ -39,7 +39,8 @@ struct RowResult {
   double seconds = 0.0;  // of training
   std::string validity = {};
   std::string data_label = {};
-  std::string date = {};  // UTC
+  std::string data_hash = {};  // of the training part; empty in results of earlier versions
+  std::string date = {};       // UTC
   std::string version = {};
   nlohmann::ordered_json host = {};
 
@@ -68,7 +69,8 @@ class TableFolder {
   bool has_result(const std::string& row, std::uint64_t seed) const;
   // In one step: a reader sees all of it or nothing.
   void write_result(const RowResult& result) const;
-  // All, by file name. A FileError if two were made under different plans, or one of another table.
+  // All, by file name. A FileError if two were made under different plans or of different data, or one of another
+  // table.
   std::vector<RowResult> read_results(const std::string& table) const;
 
  private:

@@ -35,7 +35,7 @@ bool is_locked(const fs::path& folder) {
   try {
     const RunLock lock(folder);
     return false;
-  } catch (const FileError&) {
+  } catch (const BusyError&) {
     return true;
   }
 }
@@ -68,14 +68,14 @@ class TableRunner {
                                      .version = options_.version,
                                      .observer = options_.observer.training,
                                      .notes = options_.observer.notes});
-    } catch (const Error&) {
-      if (is_locked(run)) return RowEnd::busy;
-      throw;
+    } catch (const BusyError&) {
+      return RowEnd::busy;
     }
     // Another process may have ended it between the look and the lock.
     if (folder_.has_result(identity, planned.seed)) return RowEnd::had_result;
     result.validity = validity_label(trainer->config());
     result.data_label = trainer->data().label;
+    result.data_hash = trainer->data().hash;
     return finish(*trainer, run, std::move(result));
   }
 

@@ -131,7 +131,9 @@ RecallTask::RecallTask(const RecallOptions& options) : options_(options) {
 RecallSequence RecallTask::sequence(std::string_view part, std::int64_t number, std::int64_t length) const {
   require<InputError>(number >= 0, "recall: there is no sequence ", number, "; numbers begin at 0");
   require<InputError>(length >= 1, "recall: a sequence of ", length, " tokens was asked for; take at least 1");
-  const RandomStream stream(options_.seed, "recall", {number_of_part(part), static_cast<std::uint64_t>(number)});
+  // Held-out sequences are the same for every seed, so that models can be compared on them.
+  const std::uint64_t seed = part == "train" ? options_.seed : 0;
+  const RandomStream stream(seed, "recall", {number_of_part(part), static_cast<std::uint64_t>(number)});
   return Writer(*this, stream, length).finish();
 }
 

@@ -20,7 +20,8 @@
 //
 //   ids   0 … filler-1 the filler, then FACT, ASK, the values, the keys
 //
-// A sequence is a function of the options, the part (train, valid or test), its number and its length.
+// A sequence is a function of the options, the part (train, valid or test), its number and its length; those of valid
+// and test are the same for every seed.
 #pragma once
 
 #include "routing/config/experiment.h"

@@ -30,7 +30,8 @@ void set_safetensors_metadata(const std::filesystem::path& path, const std::stri
   require<FileError>(head.size() <= kMaxSafetensorsHeaderBytes, path.string(), ": the header would have ", head.size(),
                      " bytes, more than the allowed ", kMaxSafetensorsHeaderBytes, "; store a shorter text");
   const std::uint64_t length = head.size();
-  AtomicFile target(path);
+  // Behind a link the file itself is replaced, not the link.
+  AtomicFile target(std::filesystem::canonical(path));
   target.write(std::as_bytes(std::span(&length, 1)));
   target.write(std::as_bytes(std::span(head.data(), head.size())));
   target.write(mapped.bytes().subspan(header.data_begin));

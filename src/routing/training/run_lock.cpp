@@ -17,7 +17,7 @@ RunLock::RunLock(const std::filesystem::path& folder) {
                      "; choose an --out that can be written");
   if (::flock(file_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
   ::close(file_);
-  throw FileError(folder.string() +
+  throw BusyError(folder.string() +
                   ": another process is training into this folder; wait for it, or choose another "
                   "--out");
 }

@@ -1,12 +1,21 @@
 // One process at a time may train into a folder.
 #pragma once
 
+#include "routing/core/error.h"
+
 #include <filesystem>
 
 namespace routing {
 
+// Another process holds the lock.
+class BusyError : public FileError {
+ public:
+  using FileError::FileError;
+};
+
 // Holds <folder>/lock as long as it lives; the system lets go of it when a process dies, however it dies. Throws a
-// FileError if another process has it or the file cannot be made. Does nothing on file systems without locks.
+// BusyError if another process has it and a FileError if the file cannot be made. Does nothing on file systems without
+// locks.
 class RunLock {
  public:
   explicit RunLock(const std::filesystem::path& folder);

@@ -1,6 +1,8 @@
 #include "routing/training/training_data.h"
 
 #include "routing/core/error.h"
+#include "routing/core/hash.h"
+#include "routing/core/random.h"
 #include "routing/data/batches.h"
 #include "routing/data/dataset.h"
 #include "routing/data/recall_task.h"
@@ -145,7 +147,11 @@ class RecallTraining : public TrainingData {
                              std::to_string(options.keys) + " keys, " + std::to_string(options.values) + " values, " +
                              std::to_string(options.filler) + " words of filler, made up as they are needed",
               .hash = "recall",
-              .tokenizer_hash = std::string(16, '0')};
+              // Not that of bytes: ids of keys and values are no text.
+              .tokenizer_hash = hexadecimal(
+                  stream_key(0, "ids of recall",
+                             {static_cast<std::uint64_t>(options.keys), static_cast<std::uint64_t>(options.values),
+                              static_cast<std::uint64_t>(options.filler)}))};
   }
 
   const TrainingFacts& facts() const override { return facts_; }
