@@ -30,13 +30,30 @@ TEST_F(Cli, VersionGoesToStandardOutput) {
 }
 
 TEST_F(Cli, HelpOfEveryCommandGoesToStandardOutputWithUsageExampleAndExitCodes) {
-  for (const std::string command : {"", "quickstart", "train", "eval", "generate", "analyze", "analyze patterns",
-                                    "analyze leak", "bench", "bench attention", "bench train", "bench scaling",
-                                    "bench layers", "bench decode", "presets", "info", "doctor"}) {
-                                    "analyze jsd", "analyze recall", "bench", "bench attention", "bench train",
-  for (const std::string command : {"", "quickstart", "train", "eval", "generate", "analyze", "analyze attention",
-                                    "analyze health", "analyze patterns", "bench", "bench attention", "bench train",
-                                    "bench scaling", "bench layers", "bench decode", "presets", "info", "doctor"}) {
+  for (const std::string command : {"",
+                                    "quickstart",
+                                    "train",
+                                    "eval",
+                                    "generate",
+                                    "audit",
+                                    "analyze",
+                                    "analyze attention",
+                                    "analyze distance",
+                                    "analyze health",
+                                    "analyze jsd",
+                                    "analyze leak",
+                                    "analyze patterns",
+                                    "analyze recall",
+                                    "table",
+                                    "bench",
+                                    "bench attention",
+                                    "bench train",
+                                    "bench scaling",
+                                    "bench layers",
+                                    "bench decode",
+                                    "presets",
+                                    "info",
+                                    "doctor"}) {
     for (const std::string flag : {" --help", " -h"}) {
       const Outcome outcome = run(command + flag);
       EXPECT_EQ(outcome.exit_code, 0) << command;
