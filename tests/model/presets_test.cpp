@@ -138,7 +138,7 @@ TEST(CountParameters, AVocabularyOfTheDataCountsNothingButItsPrice) {
 }
 
 TEST(PresetWeights, EveryPresetCanBeBuilt) {
-  for (const std::string& name : preset_names()) EXPECT_GT(weights_of(name), 300'000) << name;
+  for (const std::string& name : preset_names()) EXPECT_GT(weights_of(name), 250'000) << name;
 }
 
 }  // namespace

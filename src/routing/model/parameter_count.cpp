@@ -12,6 +12,8 @@ constexpr std::int64_t kSmallVocabulary = 16;
 ParameterCount counted(const ExperimentConfig& config, std::int64_t vocabulary) {
   ExperimentConfig sized = config;
   sized.model.vocab_size = vocabulary;
+  // What the ids stand for does not matter here, and recall would refuse so few.
+  if (sized.data.format == DataFormat::recall) sized.data.format = DataFormat::automatic;
   const auto model = make_model(sized, at::TensorOptions().device(at::kMeta));
   ParameterCount count;
   for (const auto& item : model->named_parameters()) {
