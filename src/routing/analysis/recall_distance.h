@@ -14,7 +14,7 @@ namespace routing {
 
 // A model's content heads, by what they read.
 struct ContentPairs {
-  std::int64_t heads = 0;  // content heads of all layers; 0 where every head is local
+  std::int64_t heads = 0;  // content heads of all layers, or all heads where every head is local
   double per_query = 0.0;  // keys that one of them reads for a query, mean over heads and queries
 };
 
@@ -28,7 +28,7 @@ struct RecallModel {
   RecallScore score = {};
 };
 
-// "full", "local", "routing threshold", "LSH" …: what the content heads of an experiment are.
+// "full", "local", "routing, threshold", "LSH" …: what the content heads of an experiment are.
 std::string content_name(const ExperimentConfig& config);
 
 // Accuracy over distance, one curve a model; x is the logarithm (base 2) of the distance in the middle of an octave.

@@ -6,9 +6,8 @@
 //   validity   "causal" or "selection reads the future"
 //   tokenizer  hash of the tokeniser whose ids it reads
 //   data_label "partial data" if it was not trained on a whole set; absent otherwise
-//   audit      what `routing audit` found of this very file: verdict, positions, date and version; absent if never
-//   audited tied       which tensor an absent one is ("output_weight=embedding", "output_weight=target.embedding"),
-//   where the output layer is tied
+//   audit      what `routing audit` found of this file: verdict, positions, date, version; absent if it was not audited
+//   tied       which tensor an absent one is ("output_weight=embedding"), where the output layer is tied
 #pragma once
 
 #include "routing/model/encoder_decoder.h"
