@@ -49,7 +49,7 @@ TEST(Tables, HaveTheRowsOfThePaper) {
     }
     EXPECT_EQ(spec.rows.size(), expected.at(spec.name).rows) << spec.name;
     EXPECT_EQ(literature, expected.at(spec.name).literature) << spec.name;
-    EXPECT_TRUE(ids.contains(spec.baseline)) << spec.name;
+    EXPECT_TRUE(spec.baseline.empty() || ids.contains(spec.baseline)) << spec.name;
   }
 }
 
