@@ -139,7 +139,7 @@ TEST_F(CliData, AnEncoderDecoderTrainsOnMadeUpPairsAndIsScored) {
   const Json scored = json_of("--quiet eval r --limit-tokens 26 --json");
   EXPECT_EQ(scored["tokens"], 26);
   EXPECT_GE(scored["accuracy"], 0.0);
-  expect_one_line("--quiet eval r --data r", {"was trained on made-up pairs"});
+  expect_one_line("--quiet eval r --data r", {"was trained on made-up data"});
   const Outcome resumed = run("train --quiet --out r --resume auto --steps 4");
   EXPECT_EQ(resumed.exit_code, 0) << resumed.err;
 }
