@@ -147,7 +147,10 @@ int report(const TableSpec& spec, const TableCommandOptions& options, TrainingDi
                        ": is no folder of a table; name it with --out, or run the table first");
   const TableReport table = make_report(spec, folder.read_results(spec.name));
   for (const fs::path& path : write_table(table, folder.folder())) display.say("written " + path.string());
-  for (const fs::path& path : finish_table(spec, folder, display)) display.say("written " + path.string());
+  // With a part, other processes may still be at theirs; --report then looks into all rows together.
+  if (options.part.empty()) {
+    for (const fs::path& path : finish_table(spec, folder, display)) display.say("written " + path.string());
+  }
   std::cout << (options.json ? json_text(table_json(table)) + "\n" : table_markdown(table));
   return kDone;
 }
@@ -172,11 +175,6 @@ int run(const TableCommandOptions& options, const ProgramOptions& program) {
     const InterruptGuard interrupts;
     outcome = run_table(spec, table_options(options, program, display));
     say_outcome(outcome, display);
-  }
-  // With a part, other processes may still be at theirs.
-  if (outcome.end == TableEnd::finished && !options.part.empty()) {
-    display.say("when all parts are done:  routing table " + spec.name + " --out " + options.out + " --report");
-    return kDone;
   }
   if (outcome.end == TableEnd::interrupted) {
     std::cerr << "routing: stopped, state saved; the same command goes on\n";

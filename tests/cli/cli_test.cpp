@@ -104,7 +104,7 @@ TEST_F(Cli, UnknownCommandExitsWithTwoAndNamesTheNearest) {
   expect_refused("inof", {"unknown command 'inof'", "did you mean 'info'?"});
   expect_refused("docter --json", {"unknown command 'docter'", "did you mean 'doctor'?"});
   expect_refused("analyze patern --out a.png", {"unknown command 'patern'", "did you mean 'patterns'?"});
-  expect_refused("info more", {"unexpected argument 'more'"});
+  expect_refused("doctor more", {"unexpected argument 'more'"});
 }
 
 TEST_F(Cli, MissingAndWrongValuesExitWithTwoAndOneLine) {

@@ -33,7 +33,7 @@ TEST_F(CliTable, ListsTablesAndRows) {
   const Outcome rows = run("table cifar10-ablation --list");
   EXPECT_TRUE(contains(rows.out, "  11  routing-h4-l8-w512")) << rows.out;
   const Json all = Json::parse(run("table --list --json").out);
-  EXPECT_EQ(all.size(), 7U);
+  EXPECT_EQ(all.size(), 10U);
   EXPECT_EQ(all[0]["rows"].size(), 27U);
 }
 
