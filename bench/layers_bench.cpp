@@ -22,8 +22,8 @@
 namespace routing::bench {
 namespace {
 
-constexpr double kNormEps = 1e-6;
 constexpr double kFloatBytes = 4.0;
+constexpr double kLayerNormEps = 1e-6;
 
 // An operation: its inputs, those that want a gradient, and what it makes of them.
 struct Operation {
@@ -148,10 +148,11 @@ void add_elementwise(const LayersBench& bench, LayerSubjects& subjects) {
   const Widths w(bench);
   const auto precision = bench.precisions.front();
   const auto tokens = [&] { return subjects.normal({w.batch, w.n, w.model}); };
-  subjects.add({.name = "layer_norm",
-                .precision = precision,
-                .leaves = {tokens(), subjects.normal({w.model}), subjects.normal({w.model})},
-                .apply = [](const auto& leaves) { return layer_norm(leaves[0], leaves[1], leaves[2], kNormEps); }});
+  subjects.add(
+      {.name = "layer_norm",
+       .precision = precision,
+       .leaves = {tokens(), subjects.normal({w.model}), subjects.normal({w.model})},
+       .apply = [](const auto& leaves) { return layer_norm(leaves[0], leaves[1], leaves[2], kLayerNormEps); }});
   subjects.add({.name = "dropout",
                 .precision = precision,
                 .leaves = {tokens()},

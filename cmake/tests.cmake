@@ -2,7 +2,8 @@
 #
 # Every file of tests/<room> becomes a program. Without TORCH every case is a ctest entry of its own. Programs with torch
 # take a second to start (Debian's libtorch loads some hundred libraries), so there a whole file is one entry; CASES asks
-# for single entries all the same: for files whose cases skip themselves, so that ctest counts what was skipped.
+# for single entries all the same: for files whose cases skip themselves, so that ctest counts what was skipped. PLAIN
+# are files that do not include torch themselves.
 include(GoogleTest)
 
 set_property(GLOBAL PROPERTY ROUTING_REGISTERED_TESTS "")
@@ -10,8 +11,8 @@ set_property(GLOBAL PROPERTY ROUTING_REGISTERED_TESTS "")
 set(ROUTING_TEST_ENVIRONMENT "OMP_WAIT_POLICY=passive")
 
 function(routing_tests room)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "TORCH;CASES" "" "SOURCES;LINKS;DEFINITIONS")
-  foreach(source IN LISTS arg_SOURCES)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "TORCH;CASES" "" "SOURCES;PLAIN;LINKS;DEFINITIONS")
+  foreach(source IN LISTS arg_SOURCES arg_PLAIN)
     get_filename_component(stem ${source} NAME_WE)
     set(target ${room}_${stem})
     add_executable(${target} ${room}/${source})
@@ -20,8 +21,13 @@ function(routing_tests room)
     foreach(link IN LISTS arg_LINKS)
       target_link_libraries(${target} PRIVATE routing_${link})
     endforeach()
+    # Compiling takes longer than running most of them.
+    target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
     if(arg_TORCH)
       routing_use_torch(${target})
+      if(source IN_LIST arg_PLAIN)
+        set_source_files_properties(${room}/${source} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
+      endif()
     endif()
     target_link_libraries(${target} PRIVATE GTest::gtest_main)
     # On the source, not the target: a target-wide definition would forbid the precompiled header.

@@ -26,7 +26,7 @@ std::vector<std::int32_t> clusters_of_query(const GroupProbe& probe, std::int64_
   return clusters;
 }
 
-std::int64_t heads_of(const std::vector<GroupProbe>& layer) {
+std::int64_t number_of_heads(const std::vector<GroupProbe>& layer) {
   std::int64_t heads = 0;
   for (const GroupProbe& group : layer) heads += group.heads();
   return heads;
@@ -39,7 +39,7 @@ void require_there(const ModelProbes& probes, const ReadingQuestion& question) {
   require<ConfigError>(layer >= 0 && layer < layers, "there is no layer ", layer, "; the model has layers 0 to ",
                        layers - 1);
   const std::int64_t head = question.head.value_or(0);
-  const std::int64_t heads = heads_of(probes[static_cast<std::size_t>(layer)]);
+  const std::int64_t heads = number_of_heads(probes[static_cast<std::size_t>(layer)]);
   require<ConfigError>(head >= 0 && head < heads, "there is no head ", head, "; the layer has heads 0 to ", heads - 1);
   const std::int64_t positions = probes[0][0].num_queries();
   require<ConfigError>(question.token >= 0 && question.token < positions, "there is no position ", question.token,
