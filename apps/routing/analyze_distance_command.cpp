@@ -32,17 +32,8 @@ RecallModel scored_model(const DistanceOptions& options, const std::string& run)
   const ExperimentConfig& config = model->config();
   require<ConfigError>(config.data.format == DataFormat::recall, run, ": was trained with data.format ",
                        to_string(config.data.format), ", but only models of recall have facts to remember");
-  const RecallTask task(recall_options(config));
-  const std::int64_t length = options.sequence_length > 0 ? options.sequence_length : config.train.sequence_length;
-  const MatmulPrecision precision = chosen_precision("", config);
-  return {.name = content_name(config),
-          .pairs = content_pairs(*model, recall_tokens(task, options.split, 0, {1, length}), precision),
-          .score = score_recall(*model, task,
-                                {.part = options.split,
-                                 .sequences = options.sequences,
-                                 .length = length,
-                                 .batch_size = config.eval.batch_size,
-                                 .precision = precision})};
+  return measure_recall(*model,
+                        {.part = options.split, .sequences = options.sequences, .length = options.sequence_length});
 }
 
 nlohmann::ordered_json as_json(const RecallModel& model, const std::string& run) {

@@ -292,6 +292,11 @@ Command add_analyze_health(CLI::App& analyze, const ProgramOptions& program) {
   app->footer("Example  routing analyze health runs/first --split valid --out health.png\n" + exit_code_line());
   return {app, [options, app, &program] {
             options->evaluate = app->count("--data") > 0 || app->count("--split") > 0;
+            for (const std::string name : {"--limit-tokens", "--vocabulary", "--precision"}) {
+              if (options->evaluate || app->count(name) == 0) continue;
+              throw UsageError(name + " is for heads on data, but neither --data nor --split asks for that",
+                               "add --split valid, or leave " + name + " out");
+            }
             return run(*options, program);
           }};
 }

@@ -119,12 +119,18 @@ void print_json(const JsdOptions& options, const ProbedRun& run, const HeadDiver
                       {"reads_nothing", layer.reads_nothing},
                       {"matrix", matrix}});
   }
-  std::cout << nlohmann::ordered_json{{"model", run.model_path.string()}, {"data", run.data_path.string()},
-                                      {"split", options.common.split},    {"sequences", result.sequences},
-                                      {"sequence_length", result.length}, {"queries", result.queries},
-                                      {"draws", options.draws},           {"seed", options.common.seed},
-                                      {"validity", run.validity},         {"data_label", run.data_label},
-                                      {"upper_bound", std::numbers::ln2}, {"layers", layers},
+  std::cout << nlohmann::ordered_json{{"model", run.model_path.string()},
+                                      {"data", run.data_path.string()},
+                                      {"split", options.common.model.split},
+                                      {"sequences", result.sequences},
+                                      {"sequence_length", result.length},
+                                      {"queries", result.queries},
+                                      {"draws", options.draws},
+                                      {"seed", options.common.seed},
+                                      {"validity", run.validity},
+                                      {"data_label", run.data_label},
+                                      {"upper_bound", std::numbers::ln2},
+                                      {"layers", layers},
                                       {"written", options.common.paths}}
             << "\n";
 }

@@ -96,7 +96,7 @@ void print_json(const HeadAnalysisOptions& options, const ProbedRun& run, const 
   }
   std::cout << nlohmann::ordered_json{{"model", run.model_path.string()},
                                       {"data", run.data_path.string()},
-                                      {"split", options.split},
+                                      {"split", options.model.split},
                                       {"sequences", report.sequences},
                                       {"sequence_length", report.length},
                                       {"queries", report.queries},

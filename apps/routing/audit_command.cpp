@@ -3,16 +3,18 @@
 #include "commands.h"
 #include "output.h"
 #include "routing/analysis/audit.h"
+#include "routing/core/clock.h"
+#include "routing/core/error.h"
 #include "routing/model/weights.h"
 #include "run_model.h"
 #include "training_display.h"
 #include "version.h"
 
-#include <ctime>
 #include <iostream>
 #include <memory>
 #include <sstream>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -27,16 +29,6 @@ struct AuditOptions : AuditSubjectOptions {
   bool no_write = false;
   bool json = false;
 };
-
-// As in 2026-11-16, in UTC.
-std::string today() {
-  const std::time_t now = std::time(nullptr);
-  std::tm parts{};
-  gmtime_r(&now, &parts);
-  char text[sizeof "0000-00-00"] = {};
-  std::strftime(text, sizeof text, "%Y-%m-%d", &parts);
-  return text;
-}
 
 std::string short_number(double value) {
   if (value == 0.0) return "0";
@@ -132,10 +124,18 @@ int run(const AuditOptions& options, const ProgramOptions& program) {
                                           display.progress(what, done, all);
                                         }});
   display.finish();
-  const std::string note = audit_note(report, {.date = today(), .version = program_version()});
+  const std::string note =
+      audit_note(report, {.date = utc_now().substr(0, std::string("2026-11-16").size()), .version = program_version()});
   const bool writes = !subject.model_file.empty() && !options.no_write;
   // First written, then said: a file that cannot be written is an error without a claim to the contrary.
-  if (writes) set_model_audit(subject.model_file, note);
+  if (writes) {
+    std::error_code gone;
+    require<FileError>(
+        std::filesystem::last_write_time(subject.model_file, gone) == subject.model_time && !gone,
+        subject.model_file.string(),
+        ": was replaced or removed while it was audited, so the verdict was not written; audit it again");
+    set_model_audit(subject.model_file, note);
+  }
   if (options.json) {
     nlohmann::ordered_json object = to_json(report);
     object["model"] = subject.model_file.string();
@@ -173,6 +173,9 @@ void add_model_options(CLI::App& app, AuditOptions& options) {
 void add_audit_options(CLI::App& app, AuditOptions& options) {
   app.add_option("--data", options.data, "file or folder; default: that of the experiment, or else made-up tokens")
       ->type_name("PATH")
+      ->group("Audit");
+  app.add_option("--vocabulary", options.vocabulary, "of words or subwords; default: the one the run keeps")
+      ->type_name("FILE")
       ->group("Audit");
   app.add_option("--positions", options.positions, "positions from which on tokens are changed, three ways each")
       ->type_name("N")
@@ -215,7 +218,16 @@ Command add_audit(CLI::App& program, const ProgramOptions& program_options) {
   add_model_options(*app, *options);
   add_audit_options(*app, *options);
   app->footer("Example  routing audit runs/first --positions 64\n" + exit_code_line());
-  return {app, [options, &program_options] { return run(*options, program_options); }};
+  return {app, [options, app, &program_options] {
+            if (options->quick && app->count("--task-seeds") > 0) {
+              throw UsageError("--task-seeds is for the trained tasks, which --quick leaves out",
+                               "give one of the two");
+            }
+            if (options->run.empty() && app->count("--checkpoint") > 0) {
+              throw UsageError("--checkpoint is of a RUN, but fresh weights were asked for", "leave --checkpoint out");
+            }
+            return run(*options, program_options);
+          }};
 }
 
 }  // namespace routing

@@ -34,9 +34,10 @@ bool is_there(const std::string& path) {
 
 // The experiment's own data as they are; others with the tokens and the vocabulary of the run.
 DataConfig data_config(const AuditSubjectOptions& options, const ExperimentConfig& config, const fs::path& model) {
-  if (!model.empty()) return run_data_config(model, config, {.path = options.data});
+  if (!model.empty()) return run_data_config(model, config, {.path = options.data, .vocabulary = options.vocabulary});
   DataConfig data = config.data;
   if (!options.data.empty()) data.path = tidy_path(options.data).string();
+  if (!options.vocabulary.empty()) data.vocabulary = fs::absolute(options.vocabulary).string();
   return data;
 }
 
@@ -103,12 +104,15 @@ AuditSubject open_audit_subject(const AuditSubjectOptions& options) {
     config = resolve_experiment(experiment);
   } else {
     subject.model_file = model_file(options.run, options.checkpoint);
+    subject.model_time = fs::last_write_time(subject.model_file);
     config = load_model_config(subject.model_file);
   }
   const std::int64_t wanted = options.sequence_length > 0 ? options.sequence_length : config.train.sequence_length;
   const bool pairs = config.model.encoder_layers > 0;
   require<ConfigError>(!pairs || (is_made_up(config.data.format) && options.data.empty()), config.name,
                        ": is an encoder-decoder, which is audited on made-up pairs; leave out --data");
+  require<ConfigError>(!pairs || options.sequence_length == 0, config.name,
+                       ": is an encoder-decoder, whose pairs are as long as in training; leave out --sequence-length");
   if (pairs) {
     take_pairs(config, subject);
   } else if (config.data.format == DataFormat::recall && options.data.empty()) {

@@ -21,13 +21,15 @@ struct AuditSubjectOptions {
   std::string file;
   std::vector<std::string> settings;
   std::string data;  // other data than the experiment's
+  std::string vocabulary;
   std::int64_t sequence_length = 0;
   std::uint64_t seed = 1;  // of made-up tokens
   std::function<void(const std::string&)> notes = {};
 };
 
 struct AuditSubject {
-  std::filesystem::path model_file = {};  // empty for fresh weights
+  std::filesystem::path model_file = {};            // empty for fresh weights
+  std::filesystem::file_time_type model_time = {};  // when that file was last written
   std::shared_ptr<SequenceModel> model = {};
   at::Tensor tokens = {};        // int64 [2, n]
   at::Tensor source = {};        // int64 [m] for an encoder-decoder

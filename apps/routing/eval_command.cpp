@@ -4,9 +4,9 @@
 #include "output.h"
 #include "routing/core/error.h"
 #include "routing/data/dataset.h"
-#include "routing/data/pg19.h"
 #include "routing/data/sequence_tasks.h"
 #include "routing/evaluation/measures.h"
+#include "routing/evaluation/scored_text.h"
 #include "routing/evaluation/target_accuracy.h"
 #include "routing/evaluation/token_likelihood.h"
 #include "routing/model/weights.h"
@@ -61,32 +61,16 @@ DataConfig data_config(const EvalOptions& options, const ExperimentConfig& confi
   return data;
 }
 
-const DatasetPart& chosen_part(const EvalOptions& options, const Dataset& data) {
-  if (options.split != "all") return data.part(options.split);
-  require<ConfigError>(!data.has("valid") && !data.has("test"), data.path().string(),
-                       ": has parts of its own; choose one with --split train, valid or test");
-  return data.part("train");
+// Data that come in one piece are a training part.
+std::string part_name(const EvalOptions& options) {
+  return options.split == "all" ? "train" : options.split;
 }
 
-// What the scored tokens were as text. Of a whole part that is known; of its beginning the tokens tell.
-ScoredTokens scored(const Likelihood& likelihood, const Dataset& data, const DatasetPart& part,
-                    const EvalOptions& options) {
-  ScoredTokens result{.nats = likelihood.nats, .tokens = likelihood.tokens};
-  const TokenKind kind = data.facts().tokens;
-  if (kind != TokenKind::words && kind != TokenKind::subwords) return result;
-  if (likelihood.tokens == part.tokens.size()) {
-    result.words = part.words;
-    result.bytes = part.bytes;
-    const bool whole_pg19 = data.facts().format == "pg19" && data.facts().missing.empty();
-    if (whole_pg19) result.words = official_pg19_words(options.split).value_or(part.words);
-    return result;
-  }
-  std::vector<std::int32_t> ids(static_cast<std::size_t>(likelihood.tokens));
-  part.tokens.copy(0, std::span(ids));
-  const std::string text = data.tokenizer()->decode(ids);
-  result.words = count_words(text);
-  result.bytes = static_cast<std::int64_t>(text.size());
-  return result;
+const DatasetPart& chosen_part(const EvalOptions& options, const Dataset& data) {
+  if (options.split != "all") return data.part(part_name(options));
+  require<ConfigError>(!data.has("valid") && !data.has("test"), data.path().string(),
+                       ": has parts of its own; choose one with --split train, valid or test");
+  return data.part(part_name(options));
 }
 
 struct Outcome {
@@ -163,6 +147,8 @@ void print_lines(const EvalOptions& options, const Dataset& data, const Likeliho
 int run_made_up(const EvalOptions& options, const ExperimentConfig& config, const fs::path& path) {
   require<ConfigError>(options.data.empty() && options.split != "all", path.string(), ": was trained on made-up data, ",
                        "of which every part is endless; leave out --data, and choose --split train, valid or test");
+  require<ConfigError>(options.stride == 0, path.string(), ": was trained on made-up data, which come in whole ",
+                       "sequences; leave out --stride");
   if (config.data.format == DataFormat::recall) {
     const std::int64_t length = options.sequence_length > 0 ? options.sequence_length : config.train.sequence_length;
     const std::int64_t sequences = std::max<std::int64_t>(1, options.limit_tokens / length);
@@ -236,7 +222,7 @@ int run(const EvalOptions& options, const ProgramOptions& program) {
        .progress = [&](std::int64_t done, std::int64_t all) { display.evaluation_progress(done, all); }});
   display.finish();
   const double rule = options.subwords_per_word > 0.0 ? options.subwords_per_word : config.eval.subwords_per_word;
-  const ScoredTokens counted = scored(likelihood, data, part, options);
+  const ScoredTokens counted = scored_text(likelihood, data, part_name(options));
   const std::vector<Measure> all = measures(data.facts().tokens, counted, rule);
   const Outcome outcome{.model = path,
                         .validity = validity_label(config),

@@ -1,58 +1,16 @@
 #include "head_analysis.h"
 
-#include "routing/core/error.h"
-#include "routing/data/dataset.h"
+#include "routing/analysis/spread_sequences.h"
 #include "routing/model/weights.h"
-#include "routing/training/training_data.h"
 #include "run_model.h"
-#include "training_display.h"
 
-#include <algorithm>
-#include <span>
+#include <memory>
 
 namespace routing {
-namespace {
-
-namespace fs = std::filesystem;
-
-// [sequences, n]: disjoint windows, or the first n tokens of records, spread evenly.
-at::Tensor spread_sequences(const TokenView& part, std::int64_t n, std::int64_t record, std::int64_t wanted) {
-  const std::int64_t pitch = record > 0 ? record : n;
-  const std::int64_t available = record > 0 ? part.size() / record : part.size() / n;
-  require<ConfigError>(n <= pitch && available >= 1, "the part has ", part.size(), " tokens, but a sequence has ", n,
-                       record > 0 ? " of an image with " + std::to_string(record) : std::string(),
-                       "; choose another --split or a smaller --sequence-length");
-  const std::int64_t count = std::min(wanted, available);
-  at::Tensor tokens = at::empty({count, n}, at::kLong);
-  for (std::int64_t i = 0; i < count; ++i) {
-    const std::int64_t window = i * available / count;
-    part.copy(window * pitch, std::span(tokens.data_ptr<std::int64_t>() + i * n, static_cast<std::size_t>(n)));
-  }
-  return tokens;
-}
-
-}  // namespace
-
 void add_head_analysis_options(CLI::App& app, HeadAnalysisOptions& options) {
-  app.add_option("RUN", options.run, "whose heads to look at")->required()->group("Model");
-  app.add_option("--checkpoint", options.checkpoint, "which checkpoint of a run: best, last, or a step")
-      ->type_name("WHICH")
-      ->capture_default_str()
-      ->group("Model");
-  app.add_option("--precision", options.precision, "of matrix products: fp32, bf16 or auto; default: as trained")
-      ->type_name("P")
-      ->group("Model");
-  app.add_option("--data", options.data, "file or folder; default: what the model was trained on")
-      ->type_name("PATH")
-      ->group("Data");
-  app.add_option("--vocabulary", options.vocabulary, "of words or subwords; default: the one the run keeps")
-      ->type_name("FILE")
-      ->group("Data");
-  app.add_option("--split", options.split, "train, valid or test")
-      ->type_name("PART")
-      ->check(CLI::IsMember({"train", "valid", "test"}))
-      ->capture_default_str()
-      ->group("Data");
+  app.add_option("RUN", options.model.run, "whose heads to look at")->required()->group("Model");
+  add_model_options(app, options.model);
+  add_data_options(app, options.model);
   app.add_option("--sequences", options.sequences, "so many, spread evenly over the part")
       ->type_name("N")
       ->check(whole_number(1))
@@ -81,30 +39,20 @@ void add_head_analysis_options(CLI::App& app, HeadAnalysisOptions& options) {
 }
 
 ProbedRun open_probed_run(const HeadAnalysisOptions& options, const ProgramOptions& program) {
-  ProbedRun run;
-  run.model_path = model_file(options.run, options.checkpoint);
-  require<ConfigError>(!is_made_up(load_model_config(run.model_path).data.format), run.model_path.string(),
-                       ": was trained on made-up data; heads of models of real data can be looked at");
-  run.model = load_model(run.model_path);
-  const ExperimentConfig& config = run.model->config();
-  require<ConfigError>(!options.data.empty() || !config.data.path.empty(), run.model_path.string(),
-                       ": names no data; give some with --data PATH");
-  TrainingDisplay display(program.quiet);
-  const OtherData other{.path = options.data, .vocabulary = options.vocabulary};
-  const Dataset data(
-      run_data_config(run.model_path, config, other),
-      {.train_needed = is_own_data(other, config), .notes = [&](const std::string& line) { display.say(line); }});
-  const ModelNotes notes = load_model_notes(run.model_path);
-  require_tokens_of_run(run.model_path, data);
-  fitted_to(config, data.facts());
-  run.data_path = data.path();
-  run.validity = validity_label(config);
-  run.data_label = notes.data_label.empty() ? data.facts().label() : notes.data_label;
-  run.precision = chosen_precision(options.precision, config);
-  run.tokens = spread_sequences(data.part(options.split).tokens,
-                                options.sequence_length > 0 ? options.sequence_length : config.train.sequence_length,
-                                data.facts().record_length(), options.sequences);
-  return run;
+  const RunModel loaded = load_run_model(options.model, "looking at heads");
+  const std::unique_ptr<Dataset> data = open_run_data(options.model, loaded, program.quiet);
+  const ExperimentConfig& config = loaded.model->config();
+  const std::string learned_from = load_model_notes(loaded.path).data_label;
+  const std::int64_t length = options.sequence_length > 0 ? options.sequence_length : config.train.sequence_length;
+  return {.model_path = loaded.path,
+          .data_path = data->path(),
+          .model = loaded.model,
+          .tokens = spread_sequences(
+              data->part(options.model.split).tokens,
+              {.length = length, .record_length = data->facts().record_length(), .count = options.sequences}),
+          .validity = validity_label(config),
+          .data_label = learned_from.empty() ? data->facts().label() : learned_from,
+          .precision = chosen_precision(options.model.precision, config)};
 }
 
 std::string run_title(const ProbedRun& run) {
@@ -119,7 +67,7 @@ std::string describe_sequences(const HeadAnalysisOptions& options, const ProbedR
   const std::int64_t sequences = run.tokens.size(0);
   return std::to_string(sequences) + (sequences == 1 ? " sequence of " : " sequences of ") +
          std::to_string(run.tokens.size(1)) + " tokens, " + std::to_string(queries) + " queries in each, " +
-         options.split + " part of " + run.data_path.string();
+         options.model.split + " part of " + run.data_path.string();
 }
 
 }  // namespace routing

@@ -4,6 +4,7 @@
 #include "command_line.h"
 #include "commands.h"
 #include "routing/model/transformer.h"
+#include "run_data.h"
 
 #include <ATen/ATen.h>
 
@@ -15,12 +16,7 @@
 namespace routing {
 
 struct HeadAnalysisOptions {
-  std::string run = {};
-  std::string checkpoint = "best";
-  std::string data = {};
-  std::string vocabulary = {};
-  std::string split = "test";
-  std::string precision = {};
+  RunDataOptions model = {.split = "test"};
   std::int64_t sequences = 10;
   std::int64_t sequence_length = 0;
   std::int64_t queries = 0;

@@ -78,8 +78,7 @@ std::unique_ptr<Tokenizer> model_tokenizer(const fs::path& model, const Experime
   std::unique_ptr<Tokenizer> tokenizer = load_tokenizer(to_string(kind), file);
   require<ConfigError>(learned.empty() || learned == tokenizer->hash(), file.string(),
                        ": its tokens are those of vocabulary ", tokenizer->hash(), ", but ", model.string(),
-                       " learned those of ", learned,
-                       "; give data with the tokens of the run, or its vocabulary where --vocabulary can be given");
+                       " learned those of ", learned, "; give the vocabulary of the run with --vocabulary FILE");
   return tokenizer;
 }
 
@@ -110,7 +109,7 @@ void require_tokens_of_run(const fs::path& model, const Dataset& data) {
   require<ConfigError>(learned.empty() || learned == data.facts().tokenizer_hash, data.path().string(),
                        ": its tokens are those of vocabulary ", data.facts().tokenizer_hash, ", but ", model.string(),
                        " learned those of ", learned,
-                       "; give data with the tokens of the run, or its vocabulary where --vocabulary can be given");
+                       "; give the vocabulary of the run with --vocabulary FILE, or data with its tokens");
 }
 
 MatmulPrecision chosen_precision(const std::string& option, const ExperimentConfig& config) {

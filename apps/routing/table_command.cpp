@@ -162,6 +162,12 @@ int run(const TableCommandOptions& options, const ProgramOptions& program) {
   if (options.out.empty()) {
     throw UsageError("--out is required", "name a folder for the table, such as --out runs/" + spec.name);
   }
+  if (spec.kind == TableKind::timed && !options.rows.empty()) {
+    throw UsageError("--rows " + options.rows + ": " + spec.name + " times all its rows in turns", "leave --rows out");
+  }
+  if (spec.data.empty() && !options.data.empty()) {
+    throw UsageError("--data " + options.data + ": " + spec.name + " makes its data up", "leave --data out");
+  }
   const bool routed =
       std::any_of(spec.rows.begin(), spec.rows.end(), [](const TableRow& row) { return row.is_routed; });
   if (!routed && parse_selection(options.selection) != kPaperSelection) {

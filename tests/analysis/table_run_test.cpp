@@ -4,6 +4,7 @@
 #include "routing/analysis/row_likelihood.h"
 #include "routing/analysis/step_timer.h"
 #include "routing/analysis/table_plan.h"
+#include "routing/core/clock.h"
 #include "routing/core/error.h"
 #include "routing/core/files.h"
 #include "routing/data/dataset.h"

@@ -24,10 +24,10 @@ TEST(ExperimentWords, GoBothWays) {
   expect_words(kFeedforwardKinds, {"relu", "geglu"}, parse_feedforward_kind);
   expect_words(kPositionKinds, {"none", "sinusoidal", "learned"}, parse_position_kind);
   expect_words(kOptimizerKinds, {"adam", "adamw", "adafactor", "adafactorw"}, parse_optimizer_kind);
-  expect_words(
-      kDataFormats,
-      {"auto", "bytes", "enwik8", "wikitext", "pg19", "text", "cifar10", "imagenet64", "images", "copy", "reverse"},
-      parse_data_format);
+  expect_words(kDataFormats,
+               {"auto", "bytes", "enwik8", "wikitext", "pg19", "text", "cifar10", "imagenet64", "images", "copy",
+                "reverse", "recall"},
+               parse_data_format);
   expect_words(kTokenKinds, {"auto", "bytes", "words", "subwords", "subpixels"}, parse_token_kind);
   expect_words(kScheduleKinds, {"constant", "vaswani", "cosine", "rsqrt"}, parse_schedule_kind);
   expect_words(kDataOrders, {"crops", "contiguous"}, parse_data_order);

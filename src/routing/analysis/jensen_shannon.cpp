@@ -1,6 +1,7 @@
 #include "routing/analysis/jensen_shannon.h"
 
 #include "routing/analysis/probed_heads.h"
+#include "routing/analysis/statistics.h"
 #include "routing/core/error.h"
 #include "routing/core/parallel.h"
 #include "routing/core/random.h"
@@ -124,10 +125,8 @@ Divergence drawn(const LayerSums& layer, const KindPair& kinds, std::int64_t que
     values.push_back(candidates[stream.below(static_cast<std::uint32_t>(candidates.size()))]);
   }
   result.draws = draws;
-  result.mean = sum_of(values) / static_cast<double>(draws);
-  double squares = 0.0;
-  for (const double value : values) squares += (value - result.mean) * (value - result.mean);
-  result.deviation = draws > 1 ? std::sqrt(squares / static_cast<double>(draws - 1)) : 0.0;
+  result.mean = mean(values);
+  result.deviation = standard_deviation(values);
   return result;
 }
 

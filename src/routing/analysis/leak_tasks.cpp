@@ -1,5 +1,6 @@
 #include "routing/analysis/leak_tasks.h"
 
+#include "routing/analysis/statistics.h"
 #include "routing/core/error.h"
 #include "routing/core/random.h"
 #include "routing/training/learner.h"
@@ -49,21 +50,6 @@ std::int64_t draw_secret(RandomStream& stream, std::span<std::int64_t> row) {
   row[place - 1] = kMarker;
   row[place] = secret;
   return static_cast<std::int64_t>(place);
-}
-
-// Mean and 95 % interval of independent numbers.
-struct Interval {
-  double mean = 0.0;
-  double half_width = 0.0;
-};
-Interval interval_of(std::span<const double> values) {
-  const auto count = static_cast<double>(values.size());
-  double mean = 0.0;
-  for (const double value : values) mean += value / count;
-  double square = 0.0;
-  for (const double value : values) square += (value - mean) * (value - mean);
-  constexpr double kNormalQuantile = 1.959964;
-  return {mean, kNormalQuantile * std::sqrt(square / (count - 1.0) / count)};
 }
 
 // Nats of each held-out sequence: a token, or of its secret.
@@ -181,7 +167,7 @@ LeakTaskResult run_leak_task(const ExperimentConfig& audited, const LeakTaskOpti
   }
   learner.model().eval();
   const std::vector<double> nats = held_out_nats(learner.model(), options);
-  const Interval interval = interval_of(nats);
+  const MeanInterval interval = mean_interval(nats);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   return {.task = options.task,
           .sizes = sizes,

@@ -5,6 +5,7 @@
 #include "routing/analysis/leak_runs.h"
 #include "routing/analysis/leak_text.h"
 #include "routing/analysis/recall_distance.h"
+#include "routing/analysis/spread_sequences.h"
 #include "routing/core/error.h"
 #include "routing/core/files.h"
 #include "routing/model/weights.h"
@@ -38,18 +39,7 @@ void write_text(const fs::path& path, const std::string& text, Written& written)
 
 RecallModel recall_model(const fs::path& model_path) {
   Transformer model = load_model(model_path);
-  const ExperimentConfig& config = model->config();
-  const RecallTask task(recall_options(config));
-  const MatmulPrecision precision = matmul_precision(config.train.precision);
-  const std::int64_t length = config.train.sequence_length;
-  return {.name = content_name(config),
-          .pairs = content_pairs(*model, recall_tokens(task, "test", 0, {1, length}), precision),
-          .score = score_recall(*model, task,
-                                {.part = "test",
-                                 .sequences = kSequences,
-                                 .length = length,
-                                 .batch_size = config.eval.batch_size,
-                                 .precision = precision})};
+  return measure_recall(*model, {.part = "test", .sequences = kSequences});
 }
 
 RowNumbers recall_numbers(const RowToEvaluate& row) {
@@ -169,17 +159,9 @@ HeadDivergence divergence_of(const fs::path& model_path) {
   Transformer model = load_model(model_path);
   const ExperimentConfig& config = model->config();
   const Dataset data(config.data);
-  const TokenView tokens = data.part("test").tokens;
-  const std::int64_t length = config.train.sequence_length;
-  const std::int64_t available = tokens.size() / length;
-  require<ConfigError>(available >= 1, data.path().string(), ": its part test has ", tokens.size(),
-                       " tokens, but a sequence has ", length, "; use more data or a smaller train.sequence_length");
-  const std::int64_t sequences = std::min(kDivergenceSequences, available);
-  at::Tensor chosen = at::empty({sequences, length}, at::kLong);
-  for (std::int64_t i = 0; i < sequences; ++i) {
-    const std::int64_t first = i * available / sequences * length;  // as routing analyze jsd takes them
-    tokens.copy(first, std::span(chosen.data_ptr<std::int64_t>() + i * length, static_cast<std::size_t>(length)));
-  }
+  const at::Tensor chosen = spread_sequences(data.part("test").tokens, {.length = config.train.sequence_length,
+                                                                        .record_length = data.facts().record_length(),
+                                                                        .count = kDivergenceSequences});
   return head_divergence(*model, chosen, {.precision = matmul_precision(config.train.precision)});
 }
 

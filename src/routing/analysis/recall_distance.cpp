@@ -1,6 +1,8 @@
 #include "routing/analysis/recall_distance.h"
 
+#include "routing/analysis/leak_report.h"
 #include "routing/core/error.h"
+#include "routing/training/learner.h"
 
 #include <algorithm>
 #include <array>
@@ -41,10 +43,25 @@ ContentPairs content_pairs(TransformerImpl& model, const at::Tensor& tokens, Mat
   return result;
 }
 
+RecallModel measure_recall(TransformerImpl& model, const RecallToMeasure& which) {
+  const ExperimentConfig& config = model.config();
+  const RecallTask task(recall_options(config));
+  const std::int64_t length = which.length > 0 ? which.length : config.train.sequence_length;
+  const MatmulPrecision precision = matmul_precision(config.train.precision);
+  return {.name = content_name(config),
+          .pairs = content_pairs(model, recall_tokens(task, which.part, 0, {1, length}), precision),
+          .score = score_recall(model, task,
+                                {.part = which.part,
+                                 .sequences = which.sequences,
+                                 .length = length,
+                                 .batch_size = config.eval.batch_size,
+                                 .precision = precision})};
+}
+
 std::string content_name(const ExperimentConfig& config) {
-  const std::string& content = config.attention.content;
-  if (content == "routing") return "routing, " + std::string(to_string(config.routing.routing().selection));
-  return content == "lsh" ? "LSH" : content;
+  const std::string label = selection_label(config);
+  if (label == "lsh") return "LSH";
+  return config.attention.content == "routing" && label != "local" ? "routing, " + label : label;
 }
 
 CurvesFigure recall_figure(const std::vector<RecallModel>& models, std::int64_t least_answers) {

@@ -28,6 +28,15 @@ struct RecallModel {
   RecallScore score = {};
 };
 
+// Scores a model as it was trained: its task, its precision, and its length unless another is asked for. Named by
+// content_name(). A ConfigError if it was not trained on recall.
+struct RecallToMeasure {
+  std::string part = "test";
+  std::int64_t sequences = 64;
+  std::int64_t length = 0;  // 0: that of training
+};
+RecallModel measure_recall(TransformerImpl& model, const RecallToMeasure& which);
+
 // "full", "local", "routing, threshold", "LSH" …: what the content heads of an experiment are.
 std::string content_name(const ExperimentConfig& config);
 

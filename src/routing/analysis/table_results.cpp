@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <ctime>
 #include <limits>
 
 namespace routing {
@@ -175,15 +174,6 @@ std::string plan_text(const TablePlan& plan) {
   std::string text = "table " + plan.table + " at " + std::string(to_string(plan.scale)) + " scale, " +
                      std::to_string(plan.steps) + " steps";
   for (const std::string& setting : plan.settings) text += ", --set " + setting;
-  return text;
-}
-
-std::string utc_now() {
-  const std::time_t now = std::time(nullptr);
-  std::tm parts{};
-  gmtime_r(&now, &parts);
-  std::string text(32, '\0');
-  text.resize(std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts));
   return text;
 }
 

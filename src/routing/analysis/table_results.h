@@ -79,8 +79,6 @@ class TableFolder {
 
 // "table cifar10-ablation at tiny scale, 300 steps, --set a=b".
 std::string plan_text(const TablePlan& plan);
-// Now, as "2026-11-16T12:00:00Z".
-std::string utc_now();
 
 // Numbers of routed rows of the table (places in spec.rows) by the mean of their metric, best first; only those with
 // results under this selection.

@@ -3,12 +3,13 @@
 #include "routing/analysis/row_likelihood.h"
 #include "routing/analysis/table_plan.h"
 #include "routing/analysis/table_timing.h"
+#include "routing/config/number_text.h"
+#include "routing/core/clock.h"
 #include "routing/core/error.h"
 #include "routing/training/metrics_log.h"
 #include "routing/training/run_lock.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <optional>
 #include <sstream>
@@ -22,13 +23,6 @@ namespace fs = std::filesystem;
 
 // Thrown out of an evaluation that is to stop; the next call does it again.
 struct StopEvaluation {};
-
-std::optional<std::int64_t> whole_number_in(std::string_view text) {
-  std::int64_t value = 0;
-  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool whole = !text.empty() && failure == std::errc() && end == text.data() + text.size();
-  return whole ? std::optional(value) : std::nullopt;
-}
 
 bool is_locked(const fs::path& folder) {
   if (!fs::exists(folder / "lock")) return false;
@@ -142,9 +136,9 @@ void say(const TableOptions& options, const std::string& text) {
 
 TablePart parse_table_part(const std::string& text) {
   const std::size_t slash = text.find('/');
-  const auto index = whole_number_in(std::string_view(text).substr(0, slash));
+  const auto index = number_in<std::int64_t>(std::string_view(text).substr(0, slash));
   const auto count =
-      slash == std::string::npos ? std::nullopt : whole_number_in(std::string_view(text).substr(slash + 1));
+      slash == std::string::npos ? std::nullopt : number_in<std::int64_t>(std::string_view(text).substr(slash + 1));
   require<ConfigError>(index && count && *index >= 1 && *index <= *count, "--part ", text,
                        ": write I/N with 1 <= I <= N, such as 1/2 and 2/2 for two processes");
   return {*index, *count};
@@ -154,7 +148,7 @@ std::vector<std::uint64_t> parse_seeds(const std::string& text) {
   std::vector<std::uint64_t> seeds;
   std::istringstream words(text);
   for (std::string word; std::getline(words, word, ',');) {
-    const auto seed = whole_number_in(word);
+    const auto seed = number_in<std::int64_t>(word);
     require<ConfigError>(seed && *seed >= 0, "--seeds ", text, ": '", word,
                          "' is no seed; write whole numbers with commas between them, such as 1,2,3");
     const auto value = static_cast<std::uint64_t>(*seed);

@@ -2,6 +2,7 @@
 
 #include "routing/analysis/our_tables.h"
 #include "routing/analysis/paper_tables.h"
+#include "routing/config/number_text.h"
 #include "routing/config/resolve.h"
 #include "routing/config/words.h"
 #include "routing/core/error.h"
@@ -9,7 +10,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <set>
 #include <sstream>
 
@@ -27,13 +27,6 @@ std::vector<std::string> ids_of(const TableSpec& spec) {
   return ids;
 }
 
-std::optional<std::int64_t> whole_number_in(std::string_view text) {
-  std::int64_t value = 0;
-  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool whole = !text.empty() && failure == std::errc() && end == text.data() + text.size();
-  return whole ? std::optional(value) : std::nullopt;
-}
-
 // Numbers are those of the list, from 1.
 std::size_t index_of_number(const TableSpec& spec, std::int64_t number, const std::string& word) {
   require<ConfigError>(number >= 1 && number <= static_cast<std::int64_t>(spec.rows.size()), "--rows ", word,
@@ -48,7 +41,7 @@ void require_runnable(const TableRow& row) {
 }
 
 std::vector<std::size_t> best_rows(const std::string& word, const std::vector<std::size_t>& ranked) {
-  const auto count = whole_number_in(std::string_view(word).substr(5));
+  const auto count = number_in<std::int64_t>(std::string_view(word).substr(5));
   require<ConfigError>(count && *count >= 1, "--rows ", word, ": write best:K with a whole number K of at least 1");
   require<ConfigError>(*count <= static_cast<std::int64_t>(ranked.size()), "--rows ", word, ": only ", ranked.size(),
                        " routed rows have results so far; run more of them first, or ask for fewer");
@@ -59,7 +52,7 @@ std::vector<std::size_t> rows_of_word(const TableSpec& spec, const std::string& 
                                       const std::vector<std::size_t>& ranked) {
   if (word.rfind("best:", 0) == 0) return best_rows(word, ranked);
   const std::size_t dash = word.find('-');
-  const auto first = whole_number_in(std::string_view(word).substr(0, dash));
+  const auto first = number_in<std::int64_t>(std::string_view(word).substr(0, dash));
   if (!first) {
     const TableRow& row = table_row(spec, word);
     require_runnable(row);
@@ -70,7 +63,7 @@ std::vector<std::size_t> rows_of_word(const TableSpec& spec, const std::string& 
     require_runnable(spec.rows[begin]);
     return {begin};
   }
-  const auto last = whole_number_in(std::string_view(word).substr(dash + 1));
+  const auto last = number_in<std::int64_t>(std::string_view(word).substr(dash + 1));
   require<ConfigError>(last && *last >= *first, "--rows ", word, ": a range is written FIRST-LAST, such as 4-9");
   const std::size_t end = index_of_number(spec, *last, word);
   std::vector<std::size_t> rows;

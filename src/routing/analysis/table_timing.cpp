@@ -3,6 +3,7 @@
 #include "routing/analysis/chart_axis.h"
 #include "routing/analysis/step_timer.h"
 #include "routing/analysis/table_plan.h"
+#include "routing/core/clock.h"
 #include "routing/core/error.h"
 
 #include <memory>
