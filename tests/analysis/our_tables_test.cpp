@@ -111,22 +111,23 @@ TEST_F(OurTables, EveryLeakRowDiffersInItsSelectionOnly) {
   }
 }
 
-// What the content heads of a row may read, by the definition of its pattern: windows full from some position on.
+// What the content heads of a row read, by the definition of its pattern: windows full from some position on. Lists that
+// follow the content are as uneven as training makes them, so what they read is counted: 114 keys (docs/recall.md).
 TEST_F(OurTables, RecallRowsReadEquallyManyKeys) {
   const TableSpec& spec = table_spec("recall");
   const double n = 4096.0;
   const auto config_of = [&](const std::string& id) { return row_config(table_row(spec, id), {}); };
   const ExperimentConfig routed = config_of("threshold");
-  const double lists = static_cast<double>(routed.routing.routing().window) / 2.0;  // filled evenly up to the window
+  const double lists = 114.0;
   EXPECT_EQ(static_cast<double>(routed.routing.routing().clusters * routed.routing.routing().window), n);
   const auto window = static_cast<double>(std::get<LocalPattern>(config_of("local").patterns.local.pattern).window);
-  EXPECT_NEAR(window - window * window / 2.0 / n, lists, 0.05 * lists);
+  EXPECT_NEAR(window - window * window / 2.0 / n, lists, 0.01 * lists);
   const auto stride =
       static_cast<double>(std::get<StridedPattern>(config_of("strided").patterns.strided.pattern).stride);
-  EXPECT_NEAR(n / stride / 2.0, lists, 0.05 * lists);
+  EXPECT_NEAR(n / stride / 2.0, lists, 0.01 * lists);
   const RandomPattern random = std::get<RandomPattern>(config_of("random").patterns.random.pattern);
-  EXPECT_EQ(static_cast<double>(random.groups * random.window), n);
-  EXPECT_NEAR(static_cast<double>(random.window) / 2.0, lists, 0.05 * lists);
+  EXPECT_NEAR(static_cast<double>(random.groups * random.window), n, 0.005 * n);
+  EXPECT_NEAR(static_cast<double>(random.window) / 2.0, lists, 0.01 * lists);
 }
 
 TEST(DivergenceText, HasALayerARowBesideThePublishedOne) {

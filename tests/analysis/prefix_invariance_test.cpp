@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -64,6 +65,17 @@ struct ToyModel {
 PrefixReport check(const LogitsFunction& logits) {
   return check_prefix_invariance(logits, random_tokens(2, kTokens, kIds, 5),
                                  {.vocab_size = kIds, .positions = 8, .batch_size = 3});
+}
+
+TEST(LargestChange, IsOfValuesWhoseBitsDiffer) {
+  const float none = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<float> before{1.0F, -2.0F, none, 4.0F};
+  EXPECT_EQ(largest_change(before.data(), before.data(), 4), 0.0) << "even where there is no number";
+  const std::vector<float> after{1.25F, -2.5F, none, 4.0F};
+  EXPECT_EQ(largest_change(before.data(), after.data(), 4), 0.5);
+  EXPECT_EQ(largest_change(before.data(), after.data(), 1), 0.25);
+  const std::vector<float> broken{1.0F, none, none, 4.0F};
+  EXPECT_EQ(largest_change(before.data(), broken.data(), 4), std::numeric_limits<double>::infinity());
 }
 
 TEST(PrefixAudit, AToyThatReadsOnlyThePastIsCausal) {

@@ -1,14 +1,13 @@
 #include "routing/analysis/decode_parity.h"
 
+#include "routing/analysis/prefix_invariance.h"
 #include "routing/core/error.h"
 #include "routing/generation/decoder.h"
 #include "routing/model/encoder_decoder.h"
 #include "routing/model/transformer.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
-#include <limits>
 #include <vector>
 
 namespace routing {
@@ -44,11 +43,7 @@ void compare(const at::Tensor& expected, const at::Tensor& found, DecodeParity& 
   ++parity.positions;
   if (std::memcmp(before, after, static_cast<std::size_t>(expected.numel()) * sizeof(float)) == 0) return;
   ++parity.rows_changed;
-  for (std::int64_t i = 0; i < expected.numel(); ++i) {
-    const double difference = std::abs(static_cast<double>(before[i]) - static_cast<double>(after[i]));
-    parity.largest =
-        std::max(parity.largest, std::isnan(difference) ? std::numeric_limits<double>::infinity() : difference);
-  }
+  parity.largest = std::max(parity.largest, largest_change(before, after, expected.numel()));
 }
 
 // Reads `prompt`, then ids[first], ids[first + 1], …, and compares `count` rows from row `first` on.

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <locale>
 #include <sstream>
@@ -69,10 +70,8 @@ std::string optional_interval(const std::optional<MeanInterval>& interval, const
 }
 
 bool has_seeds(const LeakReport& report) {
-  for (const SelectionLeak& selection : report.selections) {
-    if (selection.every_token_over_seeds) return true;
-  }
-  return false;
+  return std::any_of(report.selections.begin(), report.selections.end(),
+                     [](const SelectionLeak& selection) { return selection.every_token_over_seeds.has_value(); });
 }
 
 std::string seeds_table(const LeakReport& report, const LeakUnit& unit) {

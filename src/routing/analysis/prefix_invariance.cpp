@@ -4,6 +4,7 @@
 #include "routing/core/random.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -12,6 +13,8 @@
 
 namespace routing {
 namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // Another id than this one, each equally likely.
 std::int64_t other_id(RandomStream& stream, std::int64_t id, std::int64_t vocab_size) {
@@ -48,16 +51,6 @@ std::vector<Trial> trials_of(const at::Tensor& tokens, std::int64_t sequence, co
     trials.push_back({.change = {.change = change, .sequence = sequence, .first_changed = first}, .tokens = changed});
   }
   return trials;
-}
-
-double largest_change(const float* before, const float* after, std::int64_t count) {
-  double largest = 0.0;
-  for (std::int64_t i = 0; i < count; ++i) {
-    if (std::memcmp(before + i, after + i, sizeof(float)) == 0) continue;
-    const double difference = std::abs(static_cast<double>(before[i]) - static_cast<double>(after[i]));
-    largest = std::max(largest, std::isnan(difference) ? std::numeric_limits<double>::infinity() : difference);
-  }
-  return largest;
 }
 
 void compare_rows(const at::Tensor& before, const at::Tensor& after, PrefixChange& change) {
@@ -104,6 +97,16 @@ class Passes {
 };
 
 }  // namespace
+
+double largest_change(const float* before, const float* after, std::int64_t count) {
+  double largest = 0.0;
+  for (std::int64_t i = 0; i < count; ++i) {
+    if (std::bit_cast<std::uint32_t>(before[i]) == std::bit_cast<std::uint32_t>(after[i])) continue;
+    const double difference = std::abs(static_cast<double>(before[i]) - static_cast<double>(after[i]));
+    largest = std::max(largest, std::isnan(difference) ? kInfinity : difference);
+  }
+  return largest;
+}
 
 std::string_view to_string(FutureChange change) {
   switch (change) {
@@ -200,8 +203,7 @@ PrefixReport check_prefix_invariance(const LogitsFunction& logits, const at::Ten
   std::int64_t passes = 0;
   for (std::int64_t sequence = 0; sequence < sequences; ++sequence) {
     std::vector<std::int64_t> own;
-    for (std::size_t i = static_cast<std::size_t>(sequence); i < cuts.size();
-         i += static_cast<std::size_t>(sequences)) {
+    for (auto i = static_cast<std::size_t>(sequence); i < cuts.size(); i += static_cast<std::size_t>(sequences)) {
       own.push_back(cuts[i]);
     }
     trials.push_back(trials_of(tokens.contiguous(), sequence, own, options));

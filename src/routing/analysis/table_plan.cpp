@@ -126,13 +126,13 @@ std::optional<TablePlan> agreed_plan(const TableSpec& spec, const TableOptions& 
                                      const std::vector<std::size_t>& rows) {
   refuse_own_keys(options);
   const TableFolder folder(options.folder);
-  if (const auto decided = folder.read_plan()) {
+  if (auto decided = folder.read_plan()) {
     require_agreement(*decided, spec, options);
     return decided;
   }
   const auto lock = wait_for_lock(options);
   if (!lock) return std::nullopt;
-  if (const auto decided = folder.read_plan()) {
+  if (auto decided = folder.read_plan()) {
     require_agreement(*decided, spec, options);
     return decided;
   }
