@@ -111,8 +111,9 @@ TEST_F(OurTables, EveryLeakRowDiffersInItsSelectionOnly) {
   }
 }
 
-// What the content heads of a row read, by the definition of its pattern: windows full from some position on. Lists that
-// follow the content are as uneven as training makes them, so what they read is counted: 114 keys (docs/recall.md).
+// What the content heads of a row read, by the definition of its pattern: windows full from some position on. Lists
+// that follow the content are as uneven as training makes them, so what they read is counted: 114 keys
+// (docs/recall.md).
 TEST_F(OurTables, RecallRowsReadEquallyManyKeys) {
   const TableSpec& spec = table_spec("recall");
   const double n = 4096.0;
