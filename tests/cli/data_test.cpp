@@ -126,6 +126,8 @@ TEST_F(CliData, EvaluationTakesTheVocabularyOfTheRunAndRefusesAnother) {
       "train" + kSmall + "--preset tiny-wikitext103 --set model.vocab_size=15 --data p --out r --resume auto --steps 8",
       {"p: its tokens are those of vocabulary", "learned those of"});
   expect_one_line("--quiet eval r --data other --vocabulary nowhere.txt", {"nowhere.txt: cannot be read"});
+  expect_one_line("--quiet audit r --data p", {"p: its tokens are those of vocabulary", "--vocabulary FILE"});
+  expect_one_line("--quiet audit r --data other --vocabulary nowhere.txt", {"nowhere.txt: cannot be read"});
 }
 
 TEST_F(CliData, AnEncoderDecoderTrainsOnMadeUpPairsAndIsScored) {
