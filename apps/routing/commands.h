@@ -13,6 +13,7 @@ namespace routing {
 struct ProgramOptions {
   int threads = 1;
   bool quiet = false;
+  std::vector<std::string> arguments = {};  // as the program was called, its own name first
 };
 
 // What the program's exit codes mean; 1 and 2 are what exceptions become.

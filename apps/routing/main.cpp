@@ -10,6 +10,8 @@
 #include <CLI/CLI.hpp>
 #include <c10/util/Exception.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <exception>
 #include <iostream>
 #include <memory>
@@ -70,6 +72,13 @@ void add_program_options(CLI::App& program, ProgramOptions& options) {
   program.fallthrough();
 }
 
+// Ranks on one machine share its cores; torchrun and our own --ranks say how many there are.
+int cores_of_this_process() {
+  const char* const text = std::getenv("RANK") == nullptr ? nullptr : std::getenv("LOCAL_WORLD_SIZE");
+  const int ranks = text == nullptr ? 1 : std::max(1, std::atoi(text));
+  return std::max(1, available_cores() / ranks);
+}
+
 void set_threads(const ProgramOptions& options) {
   set_num_threads(options.threads);
   // What costs time runs in our own loops. Threads of libtorch's would gain nothing more, and wait for each other
@@ -96,7 +105,8 @@ int report(const std::string& message, const std::string& hint, int exit_code) {
 
 int run_program(int argc, char** argv) {
   ProgramOptions options;
-  options.threads = available_cores();
+  options.threads = cores_of_this_process();
+  options.arguments.assign(argv, argv + argc);
   CLI::App program("Routing Transformer: content-based sparse attention for long sequences", "routing");
   add_program_options(program, options);
   const std::vector<Command> commands = add_commands(program, options);

@@ -1,6 +1,7 @@
 #include "training_display.h"
 
 #include "interrupts.h"
+#include "routing/core/parallel.h"
 #include "routing/evaluation/measures.h"
 #include "routing/training/progress.h"
 
@@ -118,6 +119,20 @@ std::string describe_run(Trainer& trainer) {
        << (trainer.learner().precision() == MatmulPrecision::bf16 ? "bf16" : "fp32") << ", " << trainer.labels()
        << "\nrouting: " << data.description;
   if (!data.missing.empty()) text << "\nrouting: partial data: " << data.missing;
+  const RankFacts& ranks = trainer.rank_facts();
+  if (ranks.ranks > 1) {
+    const double mib = 1 << 20;
+    text << "\nrouting: " << ranks.ranks << " ranks of " << num_threads() << " threads, global batch " << ranks.all_rows
+         << " sequences of " << config.train.sequence_length << " tokens"
+         << (config.train.accumulation > 1 ? " x " + std::to_string(config.train.accumulation) : "") << ", "
+         << ranks.rows << " of them on rank 0" << std::fixed << std::setprecision(1);
+    if (ranks.optimizer_bytes < ranks.all_optimizer_bytes) {
+      text << "\nrouting: optimiser state " << static_cast<double>(ranks.optimizer_bytes) / mib << " MiB instead of "
+           << static_cast<double>(ranks.all_optimizer_bytes) / mib
+           << " on rank 0: " << static_cast<double>(ranks.all_optimizer_bytes - ranks.optimizer_bytes) / mib
+           << " MiB saved by sharding";
+    }
+  }
   if (trainer.state().step > 0) text << "\nrouting: going on after step " << trainer.state().step;
   return text.str();
 }

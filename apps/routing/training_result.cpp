@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <iostream>
 #include <string>
@@ -31,6 +32,10 @@ nlohmann::ordered_json finite_or_null(double value) {
   return std::isfinite(value) ? nlohmann::ordered_json(value) : nlohmann::ordered_json(nullptr);
 }
 
+double bytes_per_step(const TrainingResult& result) {
+  return static_cast<double>(result.bytes_sent) / static_cast<double>(std::max<std::int64_t>(1, result.steps));
+}
+
 void print_as_json(const TrainingResult& result, const ResultOptions& options) {
   const TrainerState& state = result.state;
   nlohmann::ordered_json object{{"run", options.run.string()},
@@ -45,6 +50,11 @@ void print_as_json(const TrainingResult& result, const ResultOptions& options) {
                                 {"tokens_per_second", result.tokens_per_second},
                                 {"seconds", state.seconds},
                                 {"validity", validity_label(options.config)}};
+  if (options.ranks > 1) {
+    object["ranks"] = options.ranks;
+    object["waiting_share"] = result.waiting_seconds / std::max(1e-9, result.step_seconds);
+    object["bytes_sent_per_step"] = bytes_per_step(result);
+  }
   const ScoreUnit& unit = score_unit(options.kind);
   if (std::isfinite(state.last_eval_nats)) object["eval_" + unit.key] = score(options.kind, state.last_eval_nats);
   if (!options.data_label.empty()) object["data_label"] = options.data_label;
@@ -77,6 +87,13 @@ void print_training_result(const TrainingResult& result, const ResultOptions& op
   const std::string validity = validity_label(options.config);
   lines.emplace_back("validity", options.data_label.empty() ? validity : validity + ", " + options.data_label);
   lines.emplace_back("rate", fixed_digits(result.tokens_per_second, 0) + " tokens/s");
+  if (options.ranks > 1) {
+    lines.emplace_back("ranks",
+                       std::to_string(options.ranks) + ", " +
+                           fixed_digits(100.0 * result.waiting_seconds / std::max(1e-9, result.step_seconds), 1) +
+                           " % of the time waiting, " + fixed_digits(bytes_per_step(result) / (1 << 20), 2) +
+                           " MiB sent a step by each");
+  }
   if (result.end == TrainingEnd::interrupted) {
     lines.emplace_back("go on", "routing train --out " + options.run.string() + " --resume auto");
   } else if (result.end == TrainingEnd::out_of_time) {

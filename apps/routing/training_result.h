@@ -12,6 +12,7 @@ struct ResultOptions {
   TokenKind kind = TokenKind::bytes;
   std::string data_label = {};  // "partial data", or nothing
   std::filesystem::path run = {};
+  int ranks = 1;
   bool json = false;
 };
 

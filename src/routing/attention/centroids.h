@@ -77,6 +77,10 @@ class Centroids : public torch::nn::Module {
   const StepTotals& pending() const { return pending_; }
   void set_pending(StepTotals totals) { pending_ = std::move(totals); }
 
+  // The same of forward passes in evaluation.
+  const StepTotals& evaluated() const { return evaluation_; }
+  void set_evaluated(StepTotals totals) { evaluation_ = std::move(totals); }
+
   // Were all tokens collected since the last update finite?
   bool pending_is_finite() const;
   // Applies and clears the collected totals. Nothing happens where no token was seen. Throws an InputError, with the

@@ -32,9 +32,14 @@ void TokenSample::merge(const TokenSample& other) {
   for (const Entry& entry : other.heap_) offer(entry.priority, entry.vector);
 }
 
-std::vector<std::vector<float>> TokenSample::vectors() const {
+std::vector<TokenSample::Entry> TokenSample::entries() const {
   std::vector<Entry> sorted = heap_;
   std::sort(sorted.begin(), sorted.end(), kByPriority);
+  return sorted;
+}
+
+std::vector<std::vector<float>> TokenSample::vectors() const {
+  std::vector<Entry> sorted = entries();
   std::vector<std::vector<float>> list;
   list.reserve(sorted.size());
   for (Entry& entry : sorted) list.push_back(std::move(entry.vector));

@@ -18,15 +18,17 @@ class TokenSample {
   void offer(std::uint64_t priority, std::span<const float> vector);
   void merge(const TokenSample& other);
 
-  // The sampled vectors, lowest priority first.
-  std::vector<std::vector<float>> vectors() const;
-  std::size_t capacity() const { return capacity_; }
-
- private:
   struct Entry {
     std::uint64_t priority;
     std::vector<float> vector;
   };
+  // Lowest priority first.
+  std::vector<Entry> entries() const;
+  std::vector<std::vector<float>> vectors() const;
+  std::size_t capacity() const { return capacity_; }
+  std::size_t dim() const { return dim_; }
+
+ private:
   std::size_t capacity_ = 0;
   std::size_t dim_ = 0;
   std::vector<Entry> heap_;  // the highest priority on top

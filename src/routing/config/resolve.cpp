@@ -82,7 +82,8 @@ std::string variable_of_key(const std::string& key) {
 }
 
 const std::vector<std::string>& reserved_variables() {
-  static const std::vector<std::string> names{"ROUTING_ISA", "ROUTING_TEST_DATA"};
+  static const std::vector<std::string> names{"ROUTING_ISA", "ROUTING_TEST_DATA", "ROUTING_LAUNCHED",
+                                              "ROUTING_ATTEMPT"};
   return names;
 }
 

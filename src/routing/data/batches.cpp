@@ -72,9 +72,24 @@ TokenBatches::TokenBatches(TokenView split, const BatchOptions& options) : split
                        "; lower train.sequence_length or train.batch_size, or set train.order to crops");
 }
 
+RowRange rows_of_rank(std::int64_t rows, int rank, int ranks) {
+  require<InputError>(ranks >= 1 && rank >= 0 && rank < ranks, "rank ", rank, " of ", ranks,
+                      "; ranks count from 0 to one less than there are");
+  const std::int64_t smaller = rows / ranks;
+  const std::int64_t larger = rows % ranks;
+  return {.first = rank * smaller + std::min<std::int64_t>(rank, larger), .count = smaller + (rank < larger ? 1 : 0)};
+}
+
 void TokenBatches::fill(std::int64_t batch_index, std::span<std::int64_t> tokens,
                         std::span<std::int64_t> sample_ids) const {
-  const std::int64_t rows = options_.batch_size;
+  fill_rows(batch_index, {.first = 0, .count = options_.batch_size}, tokens, sample_ids);
+}
+
+void TokenBatches::fill_rows(std::int64_t batch_index, RowRange which, std::span<std::int64_t> tokens,
+                             std::span<std::int64_t> sample_ids) const {
+  const std::int64_t rows = which.count;
+  require<InputError>(which.first >= 0 && rows >= 1 && which.first + rows <= options_.batch_size, "rows ", which.first,
+                      " to ", which.first + rows - 1, " of a batch asked for, but it has ", options_.batch_size);
   const std::int64_t n = options_.sequence_length;
   const auto room = static_cast<std::int64_t>(tokens.size());
   require<InputError>(batch_index >= 0, "batch ", batch_index, " asked for; batches count from 0");
@@ -83,8 +98,9 @@ void TokenBatches::fill(std::int64_t batch_index, std::span<std::int64_t> tokens
   require<InputError>(static_cast<std::int64_t>(sample_ids.size()) == rows, "sample_ids has space for ",
                       sample_ids.size(), ", but the batch has ", rows, " rows");
   const std::int64_t length = room / rows;
-  for (std::int64_t row = 0; row < rows; ++row) {
-    const auto window = tokens.subspan(static_cast<std::size_t>(row * length), static_cast<std::size_t>(length));
+  for (std::int64_t place = 0; place < rows; ++place) {
+    const std::int64_t row = which.first + place;
+    const auto window = tokens.subspan(static_cast<std::size_t>(place * length), static_cast<std::size_t>(length));
     if (options_.record_length > 0) {
       fill_record(batch_index, row, window);
     } else if (options_.contiguous) {
@@ -92,7 +108,7 @@ void TokenBatches::fill(std::int64_t batch_index, std::span<std::int64_t> tokens
     } else {
       fill_crop(batch_index, row, window);
     }
-    sample_ids[static_cast<std::size_t>(row)] = batch_index * rows + row;
+    sample_ids[static_cast<std::size_t>(place)] = batch_index * options_.batch_size + row;
   }
 }
 

@@ -9,6 +9,13 @@
 
 namespace routing {
 
+// The rows of a batch that one of several ranks takes: neighbours, and one more for the first rows mod ranks of them.
+struct RowRange {
+  std::int64_t first = 0;
+  std::int64_t count = 0;
+};
+RowRange rows_of_rank(std::int64_t rows, int rank, int ranks);
+
 struct BatchOptions {
   std::int64_t batch_size = 1;
   std::int64_t sequence_length = 1;  // n, tokens a window
@@ -45,6 +52,9 @@ class TokenBatches {
   // tokens      [batch_size, length] receives the first `length` tokens of each window: 1 … n, by its size
   // sample_ids  [batch_size] receives batch_index * batch_size + row, a name for the sample that no other has
   void fill(std::int64_t batch_index, std::span<std::int64_t> tokens, std::span<std::int64_t> sample_ids) const;
+  // The same of some rows of the batch.
+  void fill_rows(std::int64_t batch_index, RowRange which, std::span<std::int64_t> tokens,
+                 std::span<std::int64_t> sample_ids) const;
 
  private:
   void fill_crop(std::int64_t batch_index, std::int64_t row, std::span<std::int64_t> window) const;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "routing/data/recall_task.h"
+#include "routing/distributed/rank_group.h"
 #include "routing/model/transformer.h"
 
 #include <ATen/ATen.h>
@@ -39,6 +40,7 @@ struct RecallToScore {
   std::int64_t length = 4096;
   std::int64_t batch_size = 4;
   MatmulPrecision precision = MatmulPrecision::fp32;
+  RankGroup* ranks = nullptr;  // batches go round the ranks, and each gets the score of all; nothing means alone
 };
 // In evaluation mode; the model is left in the mode it was in.
 RecallScore score_recall(TransformerImpl& model, const RecallTask& task, const RecallToScore& which);

@@ -1,6 +1,7 @@
 #include "routing/evaluation/target_accuracy.h"
 
 #include "routing/core/error.h"
+#include "routing/distributed/totals_exchange.h"
 #include "routing/evaluation/likelihood.h"
 
 #include <algorithm>
@@ -64,10 +65,29 @@ TargetScore score_targets(EncoderDecoderImpl& model, const TokenBatch& batch, Ma
 TargetScore score_pairs(EncoderDecoderImpl& model, const SequencePairs& pairs, const PairsToScore& which) {
   require<InputError>(which.pairs >= 1 && which.batch_size >= 1, "scoring ", which.pairs, " pairs in batches of ",
                       which.batch_size, "; both must be at least 1");
-  TargetScore score;
-  for (std::int64_t first = 0; first < which.pairs; first += which.batch_size) {
+  const std::int64_t batches = (which.pairs + which.batch_size - 1) / which.batch_size;
+  // Of each batch, 0 for those of other ranks: adding zeros changes nothing.
+  const at::Tensor counts = at::zeros({batches, 2}, at::kLong);
+  const at::Tensor nats = at::zeros({batches}, at::kDouble);
+  for (std::int64_t batch = 0; batch < batches; ++batch) {
+    if (which.ranks != nullptr && batch % which.ranks->size() != which.ranks->rank()) continue;
+    const std::int64_t first = batch * which.batch_size;
     const std::int64_t rows = std::min(which.batch_size, which.pairs - first);
-    score += score_targets(model, token_batch(pairs.batch(which.part, first, rows)), which.precision);
+    const TargetScore own = score_targets(model, token_batch(pairs.batch(which.part, first, rows)), which.precision);
+    counts.data_ptr<std::int64_t>()[2 * batch] = own.tokens;
+    counts.data_ptr<std::int64_t>()[2 * batch + 1] = own.right;
+    nats.data_ptr<double>()[batch] = own.nats;
+  }
+  if (which.ranks != nullptr) {
+    which.ranks->sum(counts);
+    which.ranks->sum(nats);
+    share_evaluated_totals(*which.ranks, model);
+  }
+  TargetScore score;
+  for (std::int64_t batch = 0; batch < batches; ++batch) {
+    score += {.tokens = counts.data_ptr<std::int64_t>()[2 * batch],
+              .right = counts.data_ptr<std::int64_t>()[2 * batch + 1],
+              .nats = nats.data_ptr<double>()[batch]};
   }
   return score;
 }

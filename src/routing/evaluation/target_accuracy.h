@@ -2,6 +2,7 @@
 #pragma once
 
 #include "routing/data/sequence_tasks.h"
+#include "routing/distributed/rank_group.h"
 #include "routing/model/encoder_decoder.h"
 
 #include <cstdint>
@@ -29,6 +30,7 @@ struct PairsToScore {
   std::int64_t pairs = 32;  // the first so many
   std::int64_t batch_size = 4;
   MatmulPrecision precision = MatmulPrecision::fp32;
+  RankGroup* ranks = nullptr;  // batches go round the ranks, and each gets the score of all; nothing means alone
 };
 TargetScore score_pairs(EncoderDecoderImpl& model, const SequencePairs& pairs, const PairsToScore& which);
 

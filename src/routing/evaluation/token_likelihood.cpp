@@ -2,6 +2,7 @@
 
 #include "routing/core/error.h"
 #include "routing/data/windows.h"
+#include "routing/distributed/totals_exchange.h"
 #include "routing/evaluation/likelihood.h"
 
 #include <algorithm>
@@ -51,7 +52,9 @@ Likelihood token_likelihood(TransformerImpl& model, TokenView tokens, const Like
       .windows = static_cast<std::int64_t>(windows.size()),
       .sequence_length = options.sequence_length,
       .stride = options.stride > 0 && options.record_length == 0 ? options.stride : options.sequence_length};
-  NatsSum sum;
+  // Of each window, 0 for those of other ranks: adding zeros changes nothing.
+  const at::Tensor window_nats = at::zeros({result.windows}, at::kDouble);
+  std::int64_t batches = 0;
   for (std::size_t first = 0; first < windows.size();) {
     std::size_t count = 1;
     while (count < static_cast<std::size_t>(options.batch_size) && first + count < windows.size() &&
@@ -59,17 +62,33 @@ Likelihood token_likelihood(TransformerImpl& model, TokenView tokens, const Like
       ++count;
     }
     const auto batch = std::span(windows).subspan(first, count);
+    const bool mine = options.ranks == nullptr || batches++ % options.ranks->size() == options.ranks->rank();
+    if (!mine) {
+      first += count;
+      continue;
+    }
     const at::Tensor nats = model.loss(window_tokens(tokens, batch), {.precision = options.precision}).nats;
     const auto* values = nats.data_ptr<float>();
+    auto* total = window_nats.data_ptr<double>() + first;
     for (const EvalWindow& window : batch) {
+      NatsSum sum;
       for (std::int64_t i = window.scored_from; i < window.length; ++i) sum.add(static_cast<double>(values[i]));
+      *total++ = sum.total();
       values += window.length;
     }
     first += count;
     if (options.progress) options.progress(static_cast<std::int64_t>(first), result.windows);
   }
+  if (options.ranks != nullptr) {
+    options.ranks->sum(window_nats);
+    share_evaluated_totals(*options.ranks, model);
+  }
+  NatsSum sum;
+  for (std::size_t i = 0; i < windows.size(); ++i) {
+    sum.add(window_nats.data_ptr<double>()[i]);
+    result.tokens += windows[i].length - windows[i].scored_from;
+  }
   result.nats = sum.total();
-  result.tokens = sum.tokens();
   result.routing = model.take_evaluation_statistics();
   return result;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "routing/data/token_view.h"
+#include "routing/distributed/rank_group.h"
 #include "routing/model/transformer.h"
 
 #include <cstdint>
@@ -20,6 +21,8 @@ struct LikelihoodOptions {
   std::int64_t limit_tokens = 0;   // only the first so many; 0 means all
   std::int64_t record_length = 0;  // of images: each is one window of its first sequence_length tokens; 0 for text
   MatmulPrecision precision = MatmulPrecision::fp32;
+  // Batches of windows go round the ranks, which must all call; each gets the result of all, the same bits as of one.
+  RankGroup* ranks = nullptr;
   std::function<void(std::int64_t windows_done, std::int64_t windows)> progress = {};
 };
 

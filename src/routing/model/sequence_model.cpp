@@ -42,6 +42,17 @@ std::string SequenceModel::attention_with_nonfinite_tokens() {
   return "";
 }
 
+std::vector<SequenceModel::RoutedGroup> SequenceModel::routed_groups() {
+  std::vector<RoutedGroup> groups;
+  for (Site& site : sites_) {
+    for (std::size_t index = 0; index < site.attention->config().head_groups.size(); ++index) {
+      Centroids* const centroids = site.attention->centroids(index);
+      if (centroids != nullptr) groups.push_back({site.attention->config().name, centroids});
+    }
+  }
+  return groups;
+}
+
 void SequenceModel::forget_collected() {
   for (Site& site : sites_) site.attention->forget_collected();
 }

@@ -44,6 +44,12 @@ class SequenceModel : public torch::nn::Module {
   // The name of the first attention whose routed heads saw tokens that are not finite since the last update; empty if
   // none did.
   std::string attention_with_nonfinite_tokens();
+  // All groups of routed heads, in the order of statistics.
+  struct RoutedGroup {
+    std::string attention = {};  // by name, as in LayerStatistics
+    Centroids* centroids = nullptr;
+  };
+  std::vector<RoutedGroup> routed_groups();
   // Forgets what training forwards collected for the centroids, for a step that is given up.
   void forget_collected();
 

@@ -39,7 +39,8 @@ Json to_json(const TrainerState& state) {
           {"data_hash", state.data_hash},
           {"tokenizer_hash", state.tokenizer_hash},
           {"data_label", state.data_label},
-          {"version", state.version}};
+          {"version", state.version},
+          {"bucket_order", state.bucket_order}};
 }
 
 TrainerState from_json(const Json& json) {
@@ -59,6 +60,7 @@ TrainerState from_json(const Json& json) {
   state.tokenizer_hash = json.value("tokenizer_hash", std::string(16, '0'));
   state.data_label = json.value("data_label", "");
   json.at("version").get_to(state.version);
+  state.bucket_order = json.value("bucket_order", BucketOrder());
   return state;
 }
 
@@ -72,20 +74,38 @@ void make_folder(const fs::path& path) {
 
 }  // namespace
 
+std::string to_text(const TrainerState& state) {
+  return to_json(state).dump(2) + "\n";
+}
+
+TrainerState state_from_text(const std::string& text, const std::string& origin) {
+  try {
+    return from_json(Json::parse(text));
+  } catch (const nlohmann::json::exception& error) {
+    throw FileError(origin + ": is not the trainer.json of a checkpoint (" + error.what() +
+                    "); take another checkpoint of the run");
+  }
+}
+
 void write_checkpoint(const RunDirectory& run, Learner& learner, const TrainerState& state) {
+  write_checkpoint(run, learner, state, learner.optimizer_state());
+}
+
+void write_checkpoint(const RunDirectory& run, Learner& learner, const TrainerState& state,
+                      const std::map<std::string, at::Tensor>& optimizer_state) {
   const CheckpointPlace place = run.checkpoint(state.step);
   const CheckpointPlace partial{state.step, place.folder.string() + ".partial"};
   std::error_code error;
   if (fs::exists(place.folder / "DONE", error)) {
-    write_file_at_once(place.trainer(), to_json(state).dump(2) + "\n");
+    write_file_at_once(place.trainer(), to_text(state));
     return;
   }
   make_folder(partial.folder);
   try {
     save_model(partial.model(), learner.sequence_model(),
                {.version = state.version, .tokenizer_hash = state.tokenizer_hash, .data_label = state.data_label});
-    write_safetensors(partial.state(), {.tensors = learner.optimizer_state(), .metadata = {{"format", "pt"}}});
-    write_file_at_once(partial.trainer(), to_json(state).dump(2) + "\n");
+    write_safetensors(partial.state(), {.tensors = optimizer_state, .metadata = {{"format", "pt"}}});
+    write_file_at_once(partial.trainer(), to_text(state));
     // Without a DONE this is what a kill left behind.
     fs::remove_all(place.folder, error);
     fs::rename(partial.folder, place.folder, error);
@@ -100,23 +120,17 @@ void write_checkpoint(const RunDirectory& run, Learner& learner, const TrainerSt
 }
 
 TrainerState read_trainer_state(const CheckpointPlace& place) {
-  const std::string text = read_file(place.trainer());
-  try {
-    return from_json(Json::parse(text));
-  } catch (const nlohmann::json::exception& error) {
-    throw FileError(place.trainer().string() + ": is not the trainer.json of a checkpoint (" + error.what() +
-                    "); take another checkpoint of the run");
-  }
+  return state_from_text(read_file(place.trainer()), place.trainer().string());
 }
 
-TrainerState restore_checkpoint(const CheckpointPlace& place, const ExperimentConfig& config, Learner& learner) {
+CheckpointContents read_checkpoint(const CheckpointPlace& place, const ExperimentConfig& config) {
   require_same_run(load_model_config(place.model()), config, place.folder.string());
-  const TrainerState state = read_trainer_state(place);
-  require<FileError>(state.step == place.step, place.trainer().string(), ": says step ", state.step,
+  CheckpointContents contents{.state = read_trainer_state(place)};
+  require<FileError>(contents.state.step == place.step, place.trainer().string(), ": says step ", contents.state.step,
                      ", but its folder is that of step ", place.step, "; take another checkpoint of the run");
-  learner.restore(read_safetensors(place.model()).tensors, read_safetensors(place.state()).tensors, state.step,
-                  place.folder.string());
-  return state;
+  contents.model = read_safetensors(place.model()).tensors;
+  contents.optimizer = read_safetensors(place.state()).tensors;
+  return contents;
 }
 
 }  // namespace routing

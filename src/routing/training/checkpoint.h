@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <string>
 
 namespace routing {
@@ -29,16 +30,28 @@ struct TrainerState {
   std::string tokenizer_hash;
   std::string data_label;  // "partial data", or nothing
   std::string version;
+  BucketOrder bucket_order;  // of runs over several ranks: see GradientReducer
 };
+std::string to_text(const TrainerState& state);
+// Throws a FileError that begins with `origin`.
+TrainerState state_from_text(const std::string& text, const std::string& origin);
 
 // Written to a temporary sibling, synced, renamed, DONE last. Throws a FileError with path and reason; what was there
 // before stays. A step is saved once: weights and optimiser cannot have changed since, so a second time only
 // trainer.json is written.
 void write_checkpoint(const RunDirectory& run, Learner& learner, const TrainerState& state);
+// The same with the optimiser's state as it was gathered from the ranks before.
+void write_checkpoint(const RunDirectory& run, Learner& learner, const TrainerState& state,
+                      const std::map<std::string, at::Tensor>& optimizer_state);
 
 TrainerState read_trainer_state(const CheckpointPlace& place);
-// Loads weights, buffers and optimiser; a FileError names what does not fit.
+// Everything that a checkpoint holds, however many ranks wrote it.
+struct CheckpointContents {
+  TrainerState state = {};
+  std::map<std::string, at::Tensor> model = {};
+  std::map<std::string, at::Tensor> optimizer = {};
+};
 // Throws a ConfigError if the checkpoint was made with another configuration (see require_same_run).
-TrainerState restore_checkpoint(const CheckpointPlace& place, const ExperimentConfig& config, Learner& learner);
+CheckpointContents read_checkpoint(const CheckpointPlace& place, const ExperimentConfig& config);
 
 }  // namespace routing

@@ -1,9 +1,17 @@
 // One step of training in memory: forward, backward, clipping, optimiser, centroids. No files, no clock: a step is a
 // function of the state and the batches, down to the bits, for any number of threads.
+//
+// Several ranks take a step together: each on its own rows of every batch, weighted by targets, with gradients and what
+// routed heads saw summed over all. They then hold the same weights and centroids, bit for bit.
 #pragma once
 
 #include "routing/config/experiment.h"
 #include "routing/core/error.h"
+#include "routing/distributed/gradient_reducer.h"
+#include "routing/distributed/optimizer_shards.h"
+#include "routing/distributed/rank_group.h"
+#include "routing/distributed/step_trace.h"
+#include "routing/distributed/totals_exchange.h"
 #include "routing/model/sequence_model.h"
 #include "routing/model/transformer.h"
 #include "routing/optim/optimizer.h"
@@ -15,6 +23,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace routing {
@@ -27,6 +36,8 @@ struct TrainingBatch {
   at::Tensor valid = {};
   at::Tensor source = {};
   at::Tensor source_valid = {};
+  // Targets of the whole batch, where these are only one rank's rows of it; 0 means that there are no others.
+  std::int64_t all_targets = 0;
 };
 
 struct StepResult {
@@ -34,8 +45,15 @@ struct StepResult {
   double auxiliary_loss = 0.0;
   double gradient_norm = 0.0;  // before clipping
   double learning_rate = 0.0;
-  std::int64_t tokens = 0;
+  std::int64_t tokens = 0;  // of all ranks
   std::vector<LayerStatistics> routing = {};
+  std::vector<std::int64_t> votes = {};  // those of all ranks, added up
+};
+
+// The ranks that learn together. No group means one process.
+struct LearnerRanks {
+  std::shared_ptr<RankGroup> group = nullptr;
+  bool shard_optimizer = false;  // ZeRO stage 1: see OptimizerShards
 };
 
 // The loss or the gradient was not finite; weights, optimiser and centroids are as before the step.
@@ -49,10 +67,10 @@ MatmulPrecision matmul_precision(Precision precision);
 
 class Learner {
  public:
-  explicit Learner(const ExperimentConfig& config);
+  explicit Learner(const ExperimentConfig& config, LearnerRanks ranks = {});
 
-  // One optimiser step over train.accumulation batches.
-  StepResult step(std::span<const TrainingBatch> batches);
+  // One optimiser step over train.accumulation batches. `votes` travel along: every rank gets their sums.
+  StepResult step(std::span<const TrainingBatch> batches, std::span<const std::int64_t> votes = {});
 
   SequenceModel& sequence_model() { return *model_; }
   // A ConfigError where the model is an encoder-decoder.
@@ -60,20 +78,52 @@ class Learner {
   MatmulPrecision precision() const { return precision_; }
   std::int64_t steps_done() const { return steps_done_; }
 
-  // The optimiser's tensors for a checkpoint, and back; the model's own are named_tensors() of the model.
-  std::map<std::string, at::Tensor> optimizer_state() const { return optimizer_->state(); }
+  RankGroup& ranks() { return *ranks_; }
+
+  // The optimiser's tensors for a checkpoint, and back; the model's own are named_tensors() of the model. Where the
+  // optimiser is sharded all ranks must call, and only rank 0 gets all of it.
+  std::map<std::string, at::Tensor> optimizer_state() const;
+  bool optimizer_is_sharded() const { return shards_ != nullptr; }
+  // Of this rank.
+  std::int64_t optimizer_bytes() const { return bytes_of(optimizer_->state()); }
+  // Does this rank keep the tensor of this name of an optimiser's state?
+  bool keeps_moment(const std::string& name) const { return shards_ == nullptr || shards_->owns(name); }
+
+  // In which order gradients travel; empty for one rank and before the first step. To be given back before the first
+  // step of a resumed run.
+  const BucketOrder& bucket_order() const { return reducer_ ? reducer_->order() : bucket_order_; }
+  void set_bucket_order(BucketOrder order) { bucket_order_ = std::move(order); }
+
+  // Writes down what the next steps do when; nothing ends it.
+  void trace(StepTrace* trace) { trace_ = trace; }
+
   void restore(const std::map<std::string, at::Tensor>& model_tensors,
                const std::map<std::string, at::Tensor>& optimizer_tensors, std::int64_t steps_done,
                const std::string& origin);
 
  private:
-  void backward(const TrainingBatch& batch, StepResult& result);
+  // What this rank adds to the sums of the step.
+  struct Sums {
+    std::vector<std::int64_t> targets = {};  // of each batch
+    std::vector<double> nats = {};
+    double auxiliary = 0.0;
+  };
+  at::Tensor forward(const TrainingBatch& batch, Sums& sums);
+  TotalsExchange start_exchange(const Sums& sums, std::span<const std::int64_t> votes);
+  void finish_exchange(TotalsExchange exchange, std::span<const TrainingBatch> batches, StepResult& result);
+  void check_finite(std::span<const TrainingBatch> batches, const StepResult& result);
+  void mark(const char* name, StepTrace::Time begin);
 
   ExperimentConfig config_;
+  std::shared_ptr<RankGroup> ranks_;
   MatmulPrecision precision_;
   std::shared_ptr<SequenceModel> model_;
   std::vector<NamedParameter> parameters_;
+  std::unique_ptr<OptimizerShards> shards_;
   std::unique_ptr<Optimizer> optimizer_;
+  BucketOrder bucket_order_;
+  std::unique_ptr<GradientReducer> reducer_;  // of several ranks, from the first step on
+  StepTrace* trace_ = nullptr;
   std::int64_t steps_done_ = 0;
   std::uint64_t forwards_ = 0;
 };

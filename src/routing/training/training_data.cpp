@@ -58,12 +58,15 @@ class DatasetTraining : public TrainingData {
   const TrainingFacts& facts() const override { return facts_; }
   const ExperimentConfig& config() const override { return config_; }
 
-  TrainingBatch batch(std::int64_t index) const override {
+  TrainingBatch batch(std::int64_t index, int rank, int ranks) const override {
     const TrainConfig& train = config_.train;
-    TrainingBatch batch{.tokens = at::empty({train.batch_size, truncated_length(train, index)}, at::kLong),
-                        .sample_ids = at::empty({train.batch_size}, at::kLong),
-                        .index = index};
-    batches_.fill(index, numbers(batch.tokens), numbers(batch.sample_ids));
+    const RowRange rows = rows_of_rank(train.batch_size, rank, ranks);
+    const std::int64_t length = truncated_length(train, index);
+    TrainingBatch batch{.tokens = at::empty({rows.count, length}, at::kLong),
+                        .sample_ids = at::empty({rows.count}, at::kLong),
+                        .index = index,
+                        .all_targets = train.batch_size * length};
+    batches_.fill_rows(index, rows, numbers(batch.tokens), numbers(batch.sample_ids));
     return batch;
   }
 
@@ -75,7 +78,8 @@ class DatasetTraining : public TrainingData {
                                           .batch_size = config_.eval.batch_size,
                                           .limit_tokens = std::min(config_.train.eval_tokens, tokens.size()),
                                           .record_length = data_.facts().record_length(),
-                                          .precision = learner.precision()});
+                                          .precision = learner.precision(),
+                                          .ranks = &learner.ranks()});
     return {
         .nats = result.nats, .tokens = result.tokens, .stride = result.stride, .routing = std::move(result.routing)};
   }
@@ -103,15 +107,21 @@ class PairTraining : public TrainingData {
   const TrainingFacts& facts() const override { return facts_; }
   const ExperimentConfig& config() const override { return config_; }
 
-  TrainingBatch batch(std::int64_t index) const override {
+  TrainingBatch batch(std::int64_t index, int rank, int ranks) const override {
     const std::int64_t rows = config_.train.batch_size;
+    // All of it: who weighs how much depends on everybody's lengths.
     const TokenBatch pairs = token_batch(pairs_.batch("train", index * rows, rows));
-    return {.tokens = pairs.tokens,
-            .sample_ids = at::arange(index * rows, (index + 1) * rows, at::kLong),
+    const RowRange own = rows_of_rank(rows, rank, ranks);
+    const auto part = [&](const at::Tensor& tensor) {
+      return tensor.defined() ? tensor.narrow(0, own.first, own.count).contiguous() : tensor;
+    };
+    return {.tokens = part(pairs.tokens),
+            .sample_ids = part(at::arange(index * rows, (index + 1) * rows, at::kLong)),
             .index = index,
-            .valid = pairs.valid,
-            .source = pairs.source,
-            .source_valid = pairs.source_valid};
+            .valid = part(pairs.valid),
+            .source = part(pairs.source),
+            .source_valid = part(pairs.source_valid),
+            .all_targets = pairs.valid.defined() ? pairs.valid.sum().item<std::int64_t>() : pairs.tokens.numel()};
   }
 
   Evaluation evaluate(Learner& learner) const override {
@@ -124,7 +134,8 @@ class PairTraining : public TrainingData {
                     {.part = config_.eval.split,
                      .pairs = config_.train.eval_tokens == 0 ? kScoredPairs : std::max<std::int64_t>(1, wanted),
                      .batch_size = config_.eval.batch_size,
-                     .precision = learner.precision()});
+                     .precision = learner.precision(),
+                     .ranks = &learner.ranks()});
     return {.nats = score.nats,
             .tokens = score.tokens,
             .stride = of_a_pair,
@@ -158,7 +169,7 @@ class RecallTraining : public TrainingData {
   const ExperimentConfig& config() const override { return config_; }
 
   // All batches have about as many tokens: what is lost in length is made up for by more sequences.
-  TrainingBatch batch(std::int64_t index) const override {
+  TrainingBatch batch(std::int64_t index, int rank, int ranks) const override {
     const TrainConfig& train = config_.train;
     const std::int64_t shortest = train.shortest_length > 0 ? train.shortest_length : train.sequence_length;
     const std::int64_t length = recall_length({.shortest = shortest,
@@ -168,10 +179,12 @@ class RecallTraining : public TrainingData {
                                               index);
     const std::int64_t most_rows = train.batch_size * (train.sequence_length / shortest);
     const std::int64_t rows = train.batch_size * (train.sequence_length / length);
-    const std::int64_t first = index * most_rows;
-    return {.tokens = recall_tokens(task_, "train", first, {rows, length}),
-            .sample_ids = at::arange(first, first + rows, at::kLong),
-            .index = index};
+    const RowRange own = rows_of_rank(rows, rank, ranks);
+    const std::int64_t first = index * most_rows + own.first;
+    return {.tokens = recall_tokens(task_, "train", first, {own.count, length}),
+            .sample_ids = at::arange(first, first + own.count, at::kLong),
+            .index = index,
+            .all_targets = rows * length};
   }
 
   Evaluation evaluate(Learner& learner) const override {
@@ -185,7 +198,8 @@ class RecallTraining : public TrainingData {
                                                      : std::max<std::int64_t>(1, config_.train.eval_tokens / length),
          .length = length,
          .batch_size = config_.eval.batch_size,
-         .precision = learner.precision()});
+         .precision = learner.precision(),
+         .ranks = &learner.ranks()});
     return {.nats = score.nats,
             .tokens = score.tokens,
             .stride = length,

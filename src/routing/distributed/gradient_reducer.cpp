@@ -1,0 +1,163 @@
+#include "routing/distributed/gradient_reducer.h"
+
+#include "routing/distributed/c10d_handles.h"
+
+#include <torch/csrc/distributed/c10d/reducer.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <unordered_map>
+#include <utility>
+
+namespace routing {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// The first bucket is small, so that something travels soon; the others are large enough for the network and few enough
+// to leave something to overlap.
+constexpr std::int64_t kFirstBucket = std::int64_t{1} << 20U;
+constexpr std::int64_t kLargestBucket = std::int64_t{25} << 20U;
+constexpr std::int64_t kWantedBuckets = 8;
+
+std::int64_t bucket_bytes(const std::vector<at::Tensor>& tensors) {
+  std::int64_t all = 0;
+  for (const at::Tensor& tensor : tensors) all += static_cast<std::int64_t>(tensor.nbytes());
+  return std::clamp(all / kWantedBuckets, kFirstBucket, kLargestBucket);
+}
+
+}  // namespace
+
+struct GradientReducer::State {
+  explicit State(GlooRanks& group) : ranks(group) {}
+
+  GlooRanks& ranks;
+  std::unordered_map<const void*, std::string> names;
+  BucketOrder order;
+  StepTrace* trace = nullptr;
+  std::int64_t step = 0;
+  Clock::time_point last_started;
+  std::unique_ptr<c10d::Reducer> reducer;
+
+  class Hook;
+};
+
+// Called by the reducer, on the thread of the backward pass, for each bucket whose gradients are there.
+class GradientReducer::State::Hook : public c10d::CommHookInterface {
+ public:
+  explicit Hook(State& state) : state_(state) {}
+
+  c10::intrusive_ptr<c10::ivalue::Future> runHook(c10d::GradBucket& bucket) override {
+    const at::Tensor buffer = bucket.getBuffer();
+    const auto bytes = static_cast<std::int64_t>(buffer.nbytes());
+    std::vector<at::Tensor> list{buffer};
+    const Clock::time_point begin = Clock::now();
+    auto future = state_.ranks.handle().process_group->allreduce(list)->getFuture();
+    state_.ranks.counts().bytes_sent += bytes_of_sum(bytes, state_.ranks.size());
+    ++state_.ranks.counts().collectives;
+    if (state_.trace != nullptr) {
+      future->addCallback([trace = state_.trace, step = state_.step, begin, bytes,
+                           index = bucket.getIndex()](c10::ivalue::Future& /*done*/) {
+        trace->add({.name = "sum of bucket " + std::to_string(index),
+                    .lane = StepTrace::Lane::network,
+                    .begin = begin,
+                    .end = Clock::now(),
+                    .step = step,
+                    .bytes = bytes});
+      });
+    }
+    state_.last_started = Clock::now();
+    // All gradients are there: from here the backward pass only waits.
+    if (bucket.isLast()) state_.ranks.status().enter(RankPhase::waiting);
+    return future;
+  }
+
+  at::Tensor parseHookResult(const c10::IValue& result) override {
+    return result.isTensor() ? result.toTensor() : result.toTensorVector().at(0);
+  }
+
+ private:
+  State& state_;
+};
+
+GradientReducer::GradientReducer(GlooRanks& ranks, const std::vector<NamedParameter>& parameters,
+                                 const BucketOrder& order)
+    : state_(std::make_shared<State>(ranks)) {
+  std::vector<at::Tensor> tensors;
+  std::unordered_map<std::size_t, std::string> names;
+  std::map<std::string, std::size_t> places;
+  for (const NamedParameter& parameter : parameters) {
+    names.emplace(tensors.size(), parameter.name);
+    places.emplace(parameter.name, tensors.size());
+    state_->names.emplace(parameter.value.unsafeGetTensorImpl(), parameter.name);
+    tensors.push_back(parameter.value);
+  }
+  const std::int64_t cap = bucket_bytes(tensors);
+  const std::vector<std::size_t> limits{static_cast<std::size_t>(kFirstBucket), static_cast<std::size_t>(cap)};
+  std::vector<std::vector<std::size_t>> buckets;
+  std::vector<std::size_t> bucket_limits;
+  if (order.empty()) {
+    // Gradients come about in the reverse order of parameters.
+    std::vector<at::Tensor> reversed(tensors.rbegin(), tensors.rend());
+    std::tie(buckets, bucket_limits) = c10d::compute_bucket_assignment_by_size(reversed, limits);
+    for (auto& bucket : buckets) {
+      for (std::size_t& place : bucket) place = tensors.size() - 1 - place;
+    }
+  } else {
+    std::size_t named = 0;
+    for (const auto& bucket : order) {
+      std::vector<std::size_t> list;
+      for (const std::string& name : bucket) {
+        const auto found = places.find(name);
+        require<InputError>(found != places.end(), "the order of buckets names \"", name,
+                            "\", which is no parameter or comes twice; the checkpoint is of another model");
+        list.push_back(found->second);
+        places.erase(found);
+        ++named;
+      }
+      buckets.push_back(std::move(list));
+    }
+    require<InputError>(named == tensors.size(), "the order of buckets names ", named, " parameters, but there are ",
+                        tensors.size(), "; the checkpoint is of another model");
+    bucket_limits.assign(buckets.size(), static_cast<std::size_t>(cap));
+    state_->order = order;
+  }
+  state_->reducer = std::make_unique<c10d::Reducer>(
+      tensors, std::move(buckets), std::move(bucket_limits), ranks.handle().process_group,
+      std::vector<bool>(tensors.size(), false), cap,
+      /*find_unused_parameters=*/false, /*gradient_as_bucket_view=*/true, std::move(names), kFirstBucket);
+  state_->reducer->register_comm_hook(std::make_unique<State::Hook>(*state_));
+}
+
+GradientReducer::~GradientReducer() = default;
+
+void GradientReducer::begin() {
+  state_->reducer->prepare_for_forward();
+  state_->reducer->prepare_for_backward({});
+}
+
+void GradientReducer::end() {
+  state_->ranks.status().enter(RankPhase::computing);
+  state_->ranks.counts().waiting_seconds += std::chrono::duration<double>(Clock::now() - state_->last_started).count();
+  if (!state_->order.empty()) return;
+  // As the gradients came. Rank 0 tells the others its order.
+  state_->reducer->rebuild_buckets();
+  for (const c10d::GradBucket& bucket : state_->reducer->get_grad_buckets()) {
+    std::vector<std::string>& names = state_->order.emplace_back();
+    for (const at::Tensor& parameter : bucket.getParameters()) {
+      names.push_back(state_->names.at(parameter.unsafeGetTensorImpl()));
+    }
+  }
+}
+
+const BucketOrder& GradientReducer::order() const {
+  return state_->order;
+}
+
+void GradientReducer::trace(StepTrace* trace, std::int64_t step) {
+  state_->trace = trace;
+  state_->step = step;
+}
+
+}  // namespace routing

@@ -1,0 +1,45 @@
+// Gradients summed over ranks while the backward pass goes on: c10d's Reducer, the engine of DistributedDataParallel.
+//
+// Parameters are put into buckets; a bucket travels as soon as all its gradients are there, while those of earlier
+// layers are still computed. After the first backward pass the buckets are regrouped in the order in which gradients
+// came. That order decides in which order ranks' numbers are added, so it belongs into a checkpoint: given back at a
+// resume, the run goes on with the same bits.
+#pragma once
+
+#include "routing/distributed/rank_group.h"
+#include "routing/distributed/step_trace.h"
+#include "routing/optim/named_parameter.h"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace routing {
+
+// The parameters of each bucket by name, in the order in which they travel.
+using BucketOrder = std::vector<std::vector<std::string>>;
+
+class GradientReducer {
+ public:
+  // `order` is empty in a new run. Throws an InputError if it does not name every parameter once.
+  GradientReducer(GlooRanks& ranks, const std::vector<NamedParameter>& parameters, const BucketOrder& order);
+  ~GradientReducer();
+
+  // Before the backward pass whose gradients, with what was accumulated before it, are to be summed. Those of other
+  // backward passes stay where they are. Gradients are summed, not averaged.
+  void begin();
+  // After it, when the sums are there.
+  void end();
+
+  // Empty until a backward pass has shown it.
+  const BucketOrder& order() const;
+  // From now on, or not any more.
+  void trace(StepTrace* trace, std::int64_t step);
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace routing

@@ -1,0 +1,65 @@
+// How ranks find each other: one keeps a store, all sign in, rank 0 calls the roll.
+#pragma once
+
+#include "routing/distributed/heartbeat.h"
+#include "routing/distributed/rank_group.h"
+#include "routing/distributed/rank_place.h"
+
+#include <chrono>
+#include <functional>
+#include <memory>
+
+namespace routing {
+
+// The ranks did not come together: too few, too many, or with different ideas of how many there are.
+class RendezvousError : public Error {
+ public:
+  using Error::Error;
+};
+
+struct RankOptions {
+  std::chrono::milliseconds timeout{60000};
+  // Called from another thread, once, when the run cannot go on: see Heartbeat.
+  std::function<void(const RankFailure&)> lost = {};
+};
+
+// This process as one of several: connected, watched, and counted.
+class RankSession {
+ public:
+  // Waits up to options.timeout for all ranks. At a later attempt it waits a quarter of that, and goes on with those
+  // that have come, counted anew. Throws a StoreError, a RendezvousError or a ConnectionError.
+  RankSession(const RankPlace& place, RankOptions options);
+  ~RankSession();
+
+  RankGroup& group() { return *group_; }
+  const std::shared_ptr<RankGroup>& shared_group() const { return group_; }
+  int local_rank() const { return local_rank_; }
+  // Both are the end of it; see Heartbeat.
+  void finish();
+  RankFailure fail(const std::string& reason, bool secondary);
+
+ private:
+  int local_rank_;
+  std::unique_ptr<TcpRankStore> kept_;
+  std::unique_ptr<TcpRankStore> store_;
+  std::shared_ptr<RankStatus> status_ = std::make_shared<RankStatus>();
+  std::unique_ptr<Heartbeat> heartbeat_;
+  std::shared_ptr<RankGroup> group_;
+};
+
+// Who is there and under which number: the roll of one attempt. For RankSession and its tests.
+struct Roll {
+  int rank = 0;
+  int size = 1;
+};
+struct RollOptions {
+  std::chrono::milliseconds patience{60000};
+  // Go on with those that have come when the time is up; rank 0 must be one of them.
+  bool take_who_came = false;
+};
+Roll call_the_roll(RankStore& store, const RankKeys& keys, const RankPlace& place, const RollOptions& options);
+
+// This machine's own address as seen on the way to another one.
+std::string own_address_towards(const std::string& host, std::uint16_t port);
+
+}  // namespace routing
