@@ -201,6 +201,8 @@ std::optional<RankFailure> RankFlock::watch() {
     return std::nullopt;
   }
   end_the_rest(*failure);
+  // Their last words may be of a later step than what was known when one was missed.
+  failure->step = std::max(failure->step, jury_.last_step());
   // Those that ended in the meantime may know better than an exit code: the rank that failed first has said so.
   for (const Child& child : children_) {
     if (child.exit_code == kWrongUsage) exit_code_ = kWrongUsage;
@@ -243,9 +245,8 @@ void make_log_folder(const std::filesystem::path& run) {
                      "; choose an --out that can be written");
 }
 
-}  // namespace
-
-std::string remedy(const std::filesystem::path& run) {
+// Its step; -1 where there is none.
+std::int64_t newest_checkpoint(const std::filesystem::path& run) {
   std::int64_t newest = -1;
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(run / "checkpoints", error)) {
@@ -253,7 +254,14 @@ std::string remedy(const std::filesystem::path& run) {
     if (name.rfind("step-", 0) != 0 || !std::filesystem::exists(entry.path() / "DONE", error)) continue;
     newest = std::max<std::int64_t>(newest, std::atoll(name.c_str() + 5));
   }
-  if (newest < 0) return "; there is no checkpoint yet, start again with --resume auto";
+  return newest;
+}
+
+}  // namespace
+
+std::string remedy(const std::filesystem::path& run) {
+  const std::int64_t newest = newest_checkpoint(run);
+  if (newest < 0) return "; start again with --resume auto";
   return "; the checkpoint of step " + std::to_string(newest) + " is whole, go on with --resume auto";
 }
 
@@ -275,6 +283,8 @@ int launch_ranks(const LaunchOptions& options) {
                 << failure->reason << "\n";
       return exit_code;
     }
+    // A rank that was lost before it had read the checkpoint knew of no step.
+    failure->step = std::max(failure->step, newest_checkpoint(options.run));
     const bool again = attempt < options.restarts && !InterruptGuard::requested();
     std::cerr << "routing: " << (again ? "" : "error: ") << failure->text() << remedy(options.run) << "\n";
     if (!again) return kFailed;

@@ -7,9 +7,11 @@
 #include "routing/training/rank_log.h"
 
 #include <atomic>
+#include <csignal>
 #include <cstdlib>
 #include <exception>
 #include <iostream>
+#include <linux/close_range.h>
 #include <optional>
 #include <thread>
 #include <unistd.h>
@@ -35,7 +37,8 @@ void note(const std::filesystem::path& run, int rank, const std::string& text) {
   std::vector<char*> argv;
   for (std::string& argument : arguments) argv.push_back(argument.data());
   argv.push_back(nullptr);
-  ::closefrom(STDERR_FILENO + 1);
+  // At the moment of the exec: other threads still look at them.
+  ::close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
   ::execve("/proc/self/exe", argv.data(), environ);
   ::_exit(kFailed);
 }
@@ -45,13 +48,14 @@ void note(const std::filesystem::path& run, int rank, const std::string& text) {
                               int exit_code) {
   static std::atomic<bool> ending{false};
   while (ending.exchange(true)) std::this_thread::sleep_for(std::chrono::hours(1));
-  note(options.run, place.rank, "ended: " + failure.text());
+  const bool wrong_usage = exit_code == kWrongUsage;
+  note(options.run, place.rank, "ended: " + (wrong_usage ? failure.reason : failure.text()));
   const bool again = exit_code == kFailed && place.attempt < options.restarts && !is_launched();
   if (!is_launched()) {
-    const bool own = failure.rank == place.rank;
+    const bool own = failure.rank == place.rank || wrong_usage;
     std::cerr << "routing: " << (again ? "" : "error: ")
-              << (own ? "" : "rank " + std::to_string(place.rank) + " ends: ") << failure.text()
-              << (exit_code == kFailed ? remedy(options.run) : "") << "\n";
+              << (own ? "" : "rank " + std::to_string(place.rank) + " ends: ")
+              << (wrong_usage ? failure.reason : failure.text() + remedy(options.run)) << "\n";
     if (again) std::cerr << "routing: rank " << place.rank << " starts again, restart " << place.attempt + 1 << "\n";
   }
   if (again) start_anew(place, options);
@@ -66,6 +70,8 @@ bool is_launched() {
 
 int run_as_rank(const RankPlace& place, const RankProcessOptions& options,
                 const std::function<int(const std::shared_ptr<RankGroup>&, int local_rank)>& work) {
+  // A connection that breaks is an error of the call, not the end of the process.
+  std::signal(SIGPIPE, SIG_IGN);
   std::unique_ptr<RankSession> session;
   std::atomic<RankSession*> joined{nullptr};
   const auto lost = [&](const RankFailure& failure) {
@@ -80,8 +86,10 @@ int run_as_rank(const RankPlace& place, const RankProcessOptions& options,
   session = std::make_unique<RankSession>(place, RankOptions{.timeout = options.timeout, .lost = lost});
   joined = session.get();
   const auto fail = [&](const std::string& reason, bool secondary, int exit_code) {
-    const RankFailure failure = session->fail(reason, secondary);
-    end_process(place, options, failure, failure.rank == session->group().rank() ? exit_code : kFailed);
+    RankFailure failure = session->fail(reason, secondary);
+    // All ranks find a wrong configuration; each says so itself.
+    if (exit_code == kWrongUsage) failure.reason = reason;
+    end_process(place, options, failure, exit_code);
   };
   try {
     const int exit_code = work(session->shared_group(), session->local_rank());

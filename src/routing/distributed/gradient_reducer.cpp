@@ -132,16 +132,26 @@ GradientReducer::GradientReducer(GlooRanks& ranks, const std::vector<NamedParame
 
 GradientReducer::~GradientReducer() = default;
 
-void GradientReducer::begin() {
+void GradientReducer::backward(const at::Tensor& objective) {
   state_->reducer->prepare_for_forward();
   state_->reducer->prepare_for_backward({});
+  try {
+    objective.backward();
+    state_->ranks.counts().waiting_seconds +=
+        std::chrono::duration<double>(Clock::now() - state_->last_started).count();
+    state_->ranks.status().enter(RankPhase::computing);
+    if (state_->order.empty()) regroup();
+  } catch (const std::exception& error) {
+    const std::string text = error.what();
+    // Whatever else goes wrong in a backward pass is no fault of the network.
+    if (text.find("gloo") == std::string::npos) throw;
+    throw ConnectionError("rank " + std::to_string(state_->ranks.rank()) + " lost the connection to another rank (" +
+                          text.substr(0, text.find('\n')) + ")");
+  }
 }
 
-void GradientReducer::end() {
-  state_->ranks.status().enter(RankPhase::computing);
-  state_->ranks.counts().waiting_seconds += std::chrono::duration<double>(Clock::now() - state_->last_started).count();
-  if (!state_->order.empty()) return;
-  // As the gradients came. Rank 0 tells the others its order.
+// Into buckets as the gradients came. Rank 0 tells the others its order.
+void GradientReducer::regroup() {
   state_->reducer->rebuild_buckets();
   for (const c10d::GradBucket& bucket : state_->reducer->get_grad_buckets()) {
     std::vector<std::string>& names = state_->order.emplace_back();

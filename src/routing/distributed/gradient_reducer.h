@@ -26,11 +26,10 @@ class GradientReducer {
   GradientReducer(GlooRanks& ranks, const std::vector<NamedParameter>& parameters, const BucketOrder& order);
   ~GradientReducer();
 
-  // Before the backward pass whose gradients, with what was accumulated before it, are to be summed. Those of other
-  // backward passes stay where they are. Gradients are summed, not averaged.
-  void begin();
-  // After it, when the sums are there.
-  void end();
+  // The backward pass whose gradients, with what was accumulated before it, are to be summed; returns when the sums are
+  // there. Those of other backward passes stay where they are. Gradients are summed, not averaged. Throws a
+  // ConnectionError if another rank or the network is lost.
+  void backward(const at::Tensor& objective);
 
   // Empty until a backward pass has shown it.
   const BucketOrder& order() const;
@@ -38,6 +37,7 @@ class GradientReducer {
   void trace(StepTrace* trace, std::int64_t step);
 
  private:
+  void regroup();
   struct State;
   std::shared_ptr<State> state_;
 };

@@ -75,6 +75,8 @@ void Heartbeat::report(const RankFailure& failure) {
     }
   }
   changed_.notify_all();
+  // The others must have read the verdict before the store goes.
+  if (keeps_store()) std::this_thread::sleep_for(3 * beat_period(options_.timeout));
   if (options_.lost) options_.lost(failure);
 }
 
@@ -154,14 +156,16 @@ RankFailure Heartbeat::fail(const std::string& reason, bool secondary) {
   if (verdict_) return *verdict_;
   const bool answers = Clock::now() - last_answer_ < 2 * beat_period(options_.timeout);
   lock.unlock();
-  if (!secondary && answers) {
+  status_.enter(RankPhase::ended);
+  if (!secondary) {
     try {
-      store_->set(options_.keys.failed(options_.rank), to_record(own));
+      if (answers) store_->set(options_.keys.failed(options_.rank), to_record(own));
     } catch (const StoreError&) {
       return own;
     }
+    if (keeps_store()) std::this_thread::sleep_for(3 * beat_period(options_.timeout));
+    return own;
   }
-  status_.enter(RankPhase::ended);
   lock.lock();
   // Somebody judges within the time of silence; a little more for the way.
   const auto limit = judge_limits(options_.timeout);

@@ -3,6 +3,7 @@
 #include "routing/distributed/c10d_handles.h"
 
 #include <cerrno>
+#include <glog/logging.h>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -33,6 +34,8 @@ auto guarded(const c10d::TCPStore& store, const Action& action) {
 
 TcpRankStore::TcpRankStore(const StoreAddress& address, Role role, std::chrono::milliseconds patience)
     : handle_(std::make_unique<Handle>()) {
+  // c10d logs every try; what has gone wrong in the end is told once, by us.
+  FLAGS_minloglevel = google::GLOG_FATAL;
   c10d::TCPStoreOptions options;
   options.port = address.port;
   options.isServer = role == Role::keep;

@@ -17,6 +17,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr const char* kAttempt = "routing/attempt";
 constexpr std::chrono::milliseconds kPollPause{10};
+constexpr std::chrono::milliseconds kLongestGoodbye{2000};
 constexpr int kVisitorsWait = 4;  // times the patience of rank 0, at the least its own
 
 std::string list_of(const std::set<int>& ranks) {
@@ -51,6 +52,19 @@ Finding from_text(const std::string& text) {
   return finding;
 }
 
+std::string double_rank(int rank) {
+  return "two processes have RANK " + std::to_string(rank) + "; ranks must differ";
+}
+
+// Until all who have come know what is wrong: the store ends with the one that keeps it.
+void wait_for_readers(RankStore& store, const RankKeys& keys, std::int64_t read) {
+  const auto deadline = Clock::now() + kLongestGoodbye;
+  while (read < store.add(keys.prefix + "arrivals", 0) && Clock::now() < deadline) {
+    std::this_thread::sleep_for(kPollPause);
+    read = store.add(keys.prefix + "roll_read", 0);
+  }
+}
+
 // Everybody who signs in leaves "rank size" under the next number.
 Finding collect(RankStore& store, const RankKeys& keys, const RankPlace& place, const RollOptions& options) {
   const auto deadline = Clock::now() + options.patience;
@@ -69,7 +83,7 @@ Finding collect(RankStore& store, const RankKeys& keys, const RankPlace& place, 
         return finding;
       }
       if (!finding.ranks.insert(rank).second) {
-        finding.problem = "two processes have RANK " + std::to_string(rank) + "; ranks must differ";
+        finding.problem = double_rank(rank);
         return finding;
       }
     }
@@ -135,6 +149,7 @@ std::string own_address_towards(const std::string& host, std::uint16_t port) {
 }
 
 Roll call_the_roll(RankStore& store, const RankKeys& keys, const RankPlace& place, const RollOptions& options) {
+  const bool first = store.add(keys.prefix + "rank/" + std::to_string(place.rank), 1) == 1;
   const std::int64_t number = store.add(keys.prefix + "arrivals", 1);
   store.set(keys.prefix + "arrival/" + std::to_string(number),
             std::to_string(place.rank) + " " + std::to_string(place.size));
@@ -148,7 +163,10 @@ Roll call_the_roll(RankStore& store, const RankKeys& keys, const RankPlace& plac
     std::this_thread::sleep_for(kPollPause);
   }
   const Finding finding = from_text(*text);
+  const std::int64_t read = store.add(keys.prefix + "roll_read", 1);
+  if (!finding.problem.empty() && place.rank == 0) wait_for_readers(store, keys, read);
   require<RendezvousError>(finding.problem.empty(), finding.problem);
+  require<RendezvousError>(first, double_rank(place.rank));
   const auto mine = finding.ranks.find(place.rank);
   require<RendezvousError>(mine != finding.ranks.end(), "rank ", place.rank,
                            " came too late: the run goes on with rank ", list_of(finding.ranks));

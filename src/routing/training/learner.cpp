@@ -147,11 +147,13 @@ StepResult Learner::step(std::span<const TrainingBatch> batches, std::span<const
       mark("forward", begin);
       // What heads saw is known before the backward pass, and travels during it.
       if (last) exchange.emplace(start_exchange(sums, votes));
-      if (last && reducer_) reducer_->begin();
       begin = Clock::now();
-      objective.backward();
+      if (last && reducer_) {
+        reducer_->backward(objective);
+      } else {
+        objective.backward();
+      }
       mark("backward", begin);
-      if (last && reducer_) reducer_->end();
       ++forwards_;
     }
     Clock::time_point begin = Clock::now();
