@@ -8,8 +8,8 @@ std::vector<Command> add_bench(CLI::App& program, const ProgramOptions& options)
                                          "Cases run in turns; rows give medians. docs/performance.md explains every "
                                          "column.");
   app->footer("Example  routing bench attention --pattern local,threshold\n" + exit_code_line());
-  return {add_bench_attention(*app, options), add_bench_train(*app, options), add_bench_scaling(*app, options),
-          add_bench_layers(*app, options), add_bench_decode(*app, options)};
+  return {add_bench_attention(*app, options), add_bench_train(*app, options),  add_bench_scaling(*app, options),
+          add_bench_layers(*app, options),    add_bench_decode(*app, options), add_bench_distributed(*app, options)};
 }
 
 }  // namespace routing

@@ -45,6 +45,7 @@ std::vector<Command> add_bench(CLI::App& program, const ProgramOptions& options)
 Command add_bench_attention(CLI::App& bench_app, const ProgramOptions& program);
 Command add_bench_train(CLI::App& bench_app, const ProgramOptions& program);
 Command add_bench_scaling(CLI::App& bench_app, const ProgramOptions& program);
+Command add_bench_distributed(CLI::App& bench, const ProgramOptions& program);
 Command add_bench_decode(CLI::App& bench_app, const ProgramOptions& program);
 Command add_bench_layers(CLI::App& bench_app, const ProgramOptions& program);
 Command add_presets(CLI::App& program);

@@ -56,9 +56,9 @@ TransformerImpl& Learner::model() {
   return *transformer;
 }
 
-void Learner::mark(const char* name, StepTrace::Time begin) {
+void Learner::mark(const char* name, StepTrace::Time begin, std::int64_t step) const {
   if (trace_ == nullptr) return;
-  trace_->add({.name = name, .begin = begin, .end = std::chrono::steady_clock::now(), .step = steps_done_ + 1});
+  trace_->add({.name = name, .begin = begin, .end = std::chrono::steady_clock::now(), .step = step});
 }
 
 // The loss to differentiate: this rank's part of the mean over all targets.
@@ -144,7 +144,7 @@ StepResult Learner::step(std::span<const TrainingBatch> batches, std::span<const
       const bool last = &batch == &batches.back();
       Clock::time_point begin = Clock::now();
       const at::Tensor objective = forward(batch, sums);
-      mark("forward", begin);
+      mark("forward", begin, steps_done_ + 1);
       // What heads saw is known before the backward pass, and travels during it.
       if (last) exchange.emplace(start_exchange(sums, votes));
       begin = Clock::now();
@@ -153,12 +153,12 @@ StepResult Learner::step(std::span<const TrainingBatch> batches, std::span<const
       } else {
         objective.backward();
       }
-      mark("backward", begin);
+      mark("backward", begin, steps_done_ + 1);
       ++forwards_;
     }
     Clock::time_point begin = Clock::now();
     finish_exchange(std::move(*exchange), batches, result);
-    mark("sums of routing", begin);
+    mark("sums of routing", begin, steps_done_ + 1);
     result.gradient_norm = gradient_norm(parameters_);
     check_finite(batches, result);
   } catch (...) {
@@ -172,7 +172,7 @@ StepResult Learner::step(std::span<const TrainingBatch> batches, std::span<const
   optimizer_->step(result.learning_rate, clip_scale(result.gradient_norm, config_.train.clip));
   if (shards_) shards_->share_values();
   result.routing = model_->update_centroids();
-  mark("optimiser and centroids", begin);
+  mark("optimiser and centroids", begin, steps_done_);
   return result;
 }
 
