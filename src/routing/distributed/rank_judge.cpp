@@ -95,7 +95,8 @@ std::optional<RankFailure> RankJudge::look(const std::vector<std::optional<RankB
       seen_[rank] = {.number = beat->number, .when = now};
     }
     const auto silence = std::chrono::duration_cast<std::chrono::milliseconds>(now - seen_[rank].when);
-    if (silence < limits_.silent) continue;
+    // Starting takes longer than a beat.
+    if (silence < (seen_[rank].number == 0 ? limits_.waiting : limits_.silent)) continue;
     return RankFailure{
         .rank = static_cast<int>(rank),
         .step = last_finished(beats),

@@ -33,7 +33,7 @@ JudgeLimits judge_limits(std::chrono::milliseconds timeout);
 // How often ranks send a beat.
 std::chrono::milliseconds beat_period(std::chrono::milliseconds timeout);
 
-// A rank is lost if it has sent no beat for `silent` (dead, stopped, no network), or if another has waited for
+// A rank is lost if it has sent no beat for `silent` (dead, stopped, no network; `waiting` before its first), or if another has waited for
 // `waiting` in a collective and it has not come there (hangs), or if all wait so long. While any rank prepares or saves
 // nobody is late.
 class RankJudge {
