@@ -31,7 +31,7 @@ function(routing_tests room)
     endif()
     target_link_libraries(${target} PRIVATE GTest::gtest_main)
     # On the source, not the target: a target-wide definition would forbid the precompiled header.
-    set_source_files_properties(${room}/${source} PROPERTIES COMPILE_DEFINITIONS "${arg_DEFINITIONS}")
+    set_property(SOURCE ${room}/${source} PROPERTY COMPILE_DEFINITIONS ${arg_DEFINITIONS})
     if(arg_TORCH AND NOT arg_CASES)
       add_test(NAME ${room}.${stem} COMMAND ${target} --gtest_brief=1)
       set_tests_properties(${room}.${stem} PROPERTIES TIMEOUT 900 ENVIRONMENT "${ROUTING_TEST_ENVIRONMENT}")

@@ -161,7 +161,9 @@ std::optional<RankFailure> RankFlock::find_dead() {
     const Child& child = children_[rank];
     if (child.running || child.exit_code == kDone || child.exit_code == kInterrupted) continue;
     exit_code_ = child.exit_code;
-    const auto told = store_.get(keys_.failed(static_cast<int>(rank)));
+    // Ranks judge too: this one may have ended because of another.
+    const auto verdict = store_.get(keys_.verdict());
+    const auto told = verdict ? verdict : store_.get(keys_.failed(static_cast<int>(rank)));
     const auto failure = told ? failure_from_record(*told) : std::nullopt;
     if (failure) return failure;
     return RankFailure{.rank = static_cast<int>(rank),

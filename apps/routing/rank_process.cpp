@@ -73,18 +73,17 @@ int run_as_rank(const RankPlace& place, const RankProcessOptions& options,
   // A connection that breaks is an error of the call, not the end of the process.
   std::signal(SIGPIPE, SIG_IGN);
   std::unique_ptr<RankSession> session;
-  std::atomic<RankSession*> joined{nullptr};
+  std::atomic<RankSession*> started{nullptr};
   const auto lost = [&](const RankFailure& failure) {
     // A checkpoint that is being written is worth a moment.
     const auto deadline = Clock::now() + options.timeout / 8;
-    while (joined != nullptr && joined.load()->group().status().phase() == RankPhase::saving &&
-           Clock::now() < deadline) {
+    while (started != nullptr && started.load()->status().phase() == RankPhase::saving && Clock::now() < deadline) {
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
     end_process(place, options, failure, kFailed);
   };
   session = std::make_unique<RankSession>(place, RankOptions{.timeout = options.timeout, .lost = lost});
-  joined = session.get();
+  started = session.get();
   const auto fail = [&](const std::string& reason, bool secondary, int exit_code) {
     RankFailure failure = session->fail(reason, secondary);
     // All ranks find a wrong configuration; each says so itself.
@@ -92,9 +91,14 @@ int run_as_rank(const RankPlace& place, const RankProcessOptions& options,
     end_process(place, options, failure, exit_code);
   };
   try {
+    session->join();
     const int exit_code = work(session->shared_group(), session->local_rank());
     session->finish();
     return exit_code;
+  } catch (const RendezvousError& error) {
+    // Nobody else knows of us.
+    if (!session->is_watched()) throw;
+    fail(error.what(), true, kFailed);
   } catch (const ConnectionError& error) {
     fail(error.what(), true, kFailed);
   } catch (const ConfigError& error) {

@@ -174,43 +174,56 @@ Roll call_the_roll(RankStore& store, const RankKeys& keys, const RankPlace& plac
           .size = static_cast<int>(finding.ranks.size())};
 }
 
-RankSession::RankSession(const RankPlace& place, RankOptions options) : local_rank_(place.local_rank) {
-  if (place.size == 1) {
+RankSession::RankSession(RankPlace place, RankOptions options) : place_(std::move(place)), options_(std::move(options)) {
+  if (place_.size == 1) return;
+  const bool keeps = place_.rank == 0 && !place_.store_is_kept;
+  if (keeps) kept_ = std::make_unique<TcpRankStore>(address(), TcpRankStore::Role::keep, options_.timeout);
+  store_ = visit();
+  // Whoever keeps the store for us watches from the start. Otherwise who is missing shows when the roll is called.
+  if (place_.store_is_kept) {
+    start_heartbeat(keys_of_attempt(place_.attempt), {.rank = place_.rank, .size = place_.size});
+  }
+}
+
+std::unique_ptr<TcpRankStore> RankSession::visit() const {
+  return std::make_unique<TcpRankStore>(address(), TcpRankStore::Role::visit, options_.timeout);
+}
+
+void RankSession::start_heartbeat(const RankKeys& keys, const Roll& roll) {
+  heartbeat_ = std::make_unique<Heartbeat>(
+      visit(), *status_,
+      Heartbeat::Options{.rank = roll.rank,
+                         .ranks = roll.size,
+                         .timeout = options_.timeout,
+                         .judges = roll.rank == 0,
+                         .master = place_.master_address + ":" + std::to_string(place_.master_port),
+                         .rank_keeps_store = !place_.store_is_kept,
+                         .keys = keys,
+                         .lost = options_.lost});
+}
+
+void RankSession::join() {
+  if (place_.size == 1) {
     group_ = std::make_shared<OneRank>();
     return;
   }
-  const StoreAddress address{.host = place.master_address, .port = place.master_port};
-  const bool keeps = place.rank == 0 && !place.store_is_kept;
-  if (keeps) kept_ = std::make_unique<TcpRankStore>(address, TcpRankStore::Role::keep, options.timeout);
-  const auto visit = [&] {
-    return std::make_unique<TcpRankStore>(address, TcpRankStore::Role::visit, options.timeout);
-  };
-  store_ = visit();
-  const int attempt = current_attempt(*store_, place, options.timeout);
+  const int attempt = current_attempt(*store_, place_, options_.timeout);
   const RankKeys keys = keys_of_attempt(attempt);
-  const bool again = attempt > 0 && !place.store_is_kept;
-  const Roll roll = call_the_roll(*store_, keys, place,
-                                  {.patience = again ? options.timeout / 4 : options.timeout, .take_who_came = again});
-  heartbeat_ =
-      std::make_unique<Heartbeat>(visit(), *status_,
-                                  Heartbeat::Options{.rank = roll.rank,
-                                                     .ranks = roll.size,
-                                                     .timeout = options.timeout,
-                                                     .judges = roll.rank == 0,
-                                                     .master = address.host + ":" + std::to_string(address.port),
-                                                     .rank_keeps_store = !place.store_is_kept,
-                                                     .keys = keys,
-                                                     .lost = std::move(options.lost)});
+  const bool again = attempt > 0 && !place_.store_is_kept;
+  const Roll roll = call_the_roll(*store_, keys, place_,
+                                  {.patience = again ? options_.timeout / 4 : options_.timeout, .take_who_came = again});
+  if (!heartbeat_) start_heartbeat(keys, roll);
   if (roll.size == 1) {
     group_ = std::make_shared<OneRank>();
     return;
   }
-  group_ = std::make_shared<GlooRanks>(*store_,
-                                       GlooRanks::Place{.rank = roll.rank,
-                                                        .size = roll.size,
-                                                        .address = own_address_towards(address.host, address.port),
-                                                        .prefix = keys.prefix},
-                                       status_);
+  group_ = std::make_shared<GlooRanks>(
+      *store_,
+      GlooRanks::Place{.rank = roll.rank,
+                       .size = roll.size,
+                       .address = own_address_towards(place_.master_address, place_.master_port),
+                       .prefix = keys.prefix},
+      status_);
 }
 
 RankSession::~RankSession() = default;
@@ -221,7 +234,7 @@ void RankSession::finish() {
 
 RankFailure RankSession::fail(const std::string& reason, bool secondary) {
   if (heartbeat_) return heartbeat_->fail(reason, secondary);
-  return {.rank = 0, .step = group_->status().step(), .reason = reason};
+  return {.rank = place_.rank, .step = status_->step(), .reason = reason};
 }
 
 }  // namespace routing

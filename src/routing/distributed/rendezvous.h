@@ -23,23 +23,40 @@ struct RankOptions {
   std::function<void(const RankFailure&)> lost = {};
 };
 
+// Who is there and under which number: the roll of one attempt. For RankSession and its tests.
+struct Roll {
+  int rank = 0;
+  int size = 1;
+};
+
 // This process as one of several: connected, watched, and counted.
 class RankSession {
  public:
-  // Waits up to options.timeout for all ranks. At a later attempt it waits a quarter of that, and goes on with those
-  // that have come, counted anew. Throws a StoreError, a RendezvousError or a ConnectionError.
-  RankSession(const RankPlace& place, RankOptions options);
+  // Finds the store, or keeps it. Throws a StoreError.
+  RankSession(RankPlace place, RankOptions options);
   ~RankSession();
+  // Waits up to options.timeout for all ranks. At a later attempt, where a rank keeps the store, it waits a quarter of
+  // that, and goes on with those that have come, counted anew. Throws a RendezvousError or a ConnectionError.
+  void join();
 
+  // Once joined.
   RankGroup& group() { return *group_; }
+  RankStatus& status() { return *status_; }
+  // Do the others notice if this rank is lost?
+  bool is_watched() const { return heartbeat_ != nullptr; }
   const std::shared_ptr<RankGroup>& shared_group() const { return group_; }
-  int local_rank() const { return local_rank_; }
+  int local_rank() const { return place_.local_rank; }
   // Both are the end of it; see Heartbeat.
   void finish();
   RankFailure fail(const std::string& reason, bool secondary);
 
  private:
-  int local_rank_;
+  StoreAddress address() const { return {.host = place_.master_address, .port = place_.master_port}; }
+  std::unique_ptr<TcpRankStore> visit() const;
+  void start_heartbeat(const RankKeys& keys, const Roll& roll);
+
+  RankPlace place_;
+  RankOptions options_;
   std::unique_ptr<TcpRankStore> kept_;
   std::unique_ptr<TcpRankStore> store_;
   std::shared_ptr<RankStatus> status_ = std::make_shared<RankStatus>();
@@ -47,11 +64,6 @@ class RankSession {
   std::shared_ptr<RankGroup> group_;
 };
 
-// Who is there and under which number: the roll of one attempt. For RankSession and its tests.
-struct Roll {
-  int rank = 0;
-  int size = 1;
-};
 struct RollOptions {
   std::chrono::milliseconds patience{60000};
   // Go on with those that have come when the time is up; rank 0 must be one of them.
