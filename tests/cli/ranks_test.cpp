@@ -109,7 +109,7 @@ TEST_F(CliRanks, RankZeroWritesAndEachKeepsALogAndATrace) {
 // Others wait while rank 0 writes, longer than the timeout in which they would miss it if it were lost.
 TEST_F(CliRanks, AWriteThatTakesLongerThanTheTimeoutEndsNothing) {
   const std::string settings = "--timeout 2 --set train.checkpoint_every=2 --set train.eval_every=0";
-  const Outcome outcome = run(train("run", 2, 4) + settings, "LD_PRELOAD='" ROUTING_SLOW_SYNC "' SLOW_SYNC_MS=800");
+  const Outcome outcome = run(train("run", 2, 3) + settings, "LD_PRELOAD='" ROUTING_SLOW_SYNC "' SLOW_SYNC_MS=350");
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   // That it did take so long: between the lines of steps 2 and 3.
   const auto seconds = curve("run", "seconds");

@@ -45,7 +45,7 @@ std::optional<RankFailure> failure_from_record(const std::string& record) {
 }
 
 JudgeLimits judge_limits(std::chrono::milliseconds timeout) {
-  return {.silent = timeout / 2, .waiting = timeout * 3 / 4};
+  return {.silent = timeout / 2, .waiting = timeout * 3 / 4, .starting = timeout};
 }
 
 std::chrono::milliseconds beat_period(std::chrono::milliseconds timeout) {
@@ -53,32 +53,42 @@ std::chrono::milliseconds beat_period(std::chrono::milliseconds timeout) {
 }
 
 RankJudge::RankJudge(int ranks, JudgeLimits limits, Clock::time_point begin)
-    : limits_(limits), seen_(static_cast<std::size_t>(ranks), Seen{.when = begin}) {}
+    : limits_(limits), excused_(begin), seen_(static_cast<std::size_t>(ranks), Seen{.when = begin}) {}
+
+// How long a rank has waited without an excuse for those it waits for.
+std::chrono::milliseconds RankJudge::waited(const RankBeat& beat, Clock::time_point now) const {
+  return std::min(beat.phase_age, std::chrono::duration_cast<std::chrono::milliseconds>(now - excused_));
+}
 
 // All ranks wait, each in another collective than the rest.
-std::optional<RankFailure> RankJudge::find_deadlock(const std::vector<std::optional<RankBeat>>& beats) const {
+std::optional<RankFailure> RankJudge::find_deadlock(const std::vector<std::optional<RankBeat>>& beats,
+                                                   Clock::time_point now) const {
   const auto youngest = std::min_element(beats.begin(), beats.end(),
                                          [](const auto& a, const auto& b) { return a->phase_age < b->phase_age; });
-  if ((*youngest)->phase_age < limits_.waiting) return std::nullopt;
+  if (waited(**youngest, now) < limits_.waiting) return std::nullopt;
   return RankFailure{.rank = static_cast<int>(youngest - beats.begin()),
                      .step = last_finished(beats),
                      .reason = "all ranks wait for one another since " + seconds((*youngest)->phase_age)};
 }
 
-std::optional<RankFailure> RankJudge::find_late(const std::vector<std::optional<RankBeat>>& beats) const {
+std::optional<RankFailure> RankJudge::find_late(const std::vector<std::optional<RankBeat>>& beats,
+                                               Clock::time_point now) {
   std::optional<std::size_t> waiter, late;
   for (std::size_t rank = 0; rank < beats.size(); ++rank) {
     if (!beats[rank]) return std::nullopt;
     const RankBeat& beat = *beats[rank];
-    if (beat.phase == RankPhase::preparing || beat.phase == RankPhase::saving) return std::nullopt;
+    if (beat.phase == RankPhase::preparing || beat.phase == RankPhase::saving) {
+      excused_ = now;
+      return std::nullopt;
+    }
     if (beat.phase != RankPhase::waiting) {
-      if (!late) late = rank;
+      if (!late || beat.phase_age > beats[*late]->phase_age) late = rank;
     } else if (!waiter || beat.phase_age > beats[*waiter]->phase_age) {
       waiter = rank;
     }
   }
-  if (!waiter || beats[*waiter]->phase_age < limits_.waiting) return std::nullopt;
-  if (!late) return find_deadlock(beats);
+  if (!waiter || waited(*beats[*waiter], now) < limits_.waiting) return std::nullopt;
+  if (!late) return find_deadlock(beats, now);
   const bool gone = beats[*late]->phase == RankPhase::ended;
   return RankFailure{.rank = static_cast<int>(*late),
                      .step = last_finished(beats),
@@ -96,13 +106,13 @@ std::optional<RankFailure> RankJudge::look(const std::vector<std::optional<RankB
     }
     const auto silence = std::chrono::duration_cast<std::chrono::milliseconds>(now - seen_[rank].when);
     // Starting takes longer than a beat.
-    if (silence < (seen_[rank].number == 0 ? limits_.waiting : limits_.silent)) continue;
+    if (silence < (seen_[rank].number == 0 ? limits_.starting : limits_.silent)) continue;
     return RankFailure{
         .rank = static_cast<int>(rank),
         .step = last_finished(beats),
         .reason = "nothing was heard of it for " + seconds(silence) + "; it is dead, stopped or without network"};
   }
-  return find_late(beats);
+  return find_late(beats, now);
 }
 
 }  // namespace routing

@@ -28,14 +28,15 @@ std::optional<RankFailure> failure_from_record(const std::string& record);
 struct JudgeLimits {
   std::chrono::milliseconds silent{0};
   std::chrono::milliseconds waiting{0};
+  std::chrono::milliseconds starting{0};
 };
 JudgeLimits judge_limits(std::chrono::milliseconds timeout);
 // How often ranks send a beat.
 std::chrono::milliseconds beat_period(std::chrono::milliseconds timeout);
 
-// A rank is lost if it has sent no beat for `silent` (dead, stopped, no network; `waiting` before its first), or if another has waited for
-// `waiting` in a collective and it has not come there (hangs), or if all wait so long. While any rank prepares or saves
-// nobody is late.
+// A rank is lost if it has sent no beat for `silent` (dead, stopped, no network; its first may take `starting`), or if
+// another has waited for `waiting` in a collective and it has not come there (hangs), or if all wait so long. While any
+// rank prepares or saves nobody is late, and waiting counts from there on.
 class RankJudge {
  public:
   RankJudge(int ranks, JudgeLimits limits, std::chrono::steady_clock::time_point begin);
@@ -49,10 +50,13 @@ class RankJudge {
     std::int64_t number = 0;
     std::chrono::steady_clock::time_point when;
   };
-  std::optional<RankFailure> find_deadlock(const std::vector<std::optional<RankBeat>>& beats) const;
-  std::optional<RankFailure> find_late(const std::vector<std::optional<RankBeat>>& beats) const;
+  using Time = std::chrono::steady_clock::time_point;
+  std::chrono::milliseconds waited(const RankBeat& beat, Time now) const;
+  std::optional<RankFailure> find_deadlock(const std::vector<std::optional<RankBeat>>& beats, Time now) const;
+  std::optional<RankFailure> find_late(const std::vector<std::optional<RankBeat>>& beats, Time now);
 
   JudgeLimits limits_;
+  Time excused_;  // when a rank was last seen preparing or saving
   std::vector<Seen> seen_;
 };
 
