@@ -251,5 +251,33 @@ TEST_F(BenchCli, MistakesEndWithTwoBeforeAnythingIsMeasured) {
   expect_refused("bench", {"a command is missing"});
 }
 
+TEST_F(BenchCli, DistributedRowsAgreeWithEachOther) {
+  const Outcome outcome =
+      run("bench distributed --steps 5 --repeats 1 --threads 2 --json --set model.width=64 --set model.layers=2"
+          " --set train.sequence_length=64 --set routing.window=16 --set local.window=16 --set routing.clusters=4");
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const std::vector<Json> rows = objects_in(outcome.out);
+  ASSERT_EQ(rows.size(), 9U) << outcome.out;
+  EXPECT_EQ(rows[0].at("ranks"), 1);
+  EXPECT_EQ(rows[0].at("threads_a_rank"), 2);
+  EXPECT_EQ(rows[0].at("ratio"), 1.0);
+  EXPECT_EQ(rows[0].at("bytes_sent_per_step"), 0.0);
+  EXPECT_EQ(rows[1].at("ranks"), 2);
+  EXPECT_EQ(rows[1].at("threads_a_rank"), 1);
+  const double rate = rows[1].at("tokens_per_second");
+  EXPECT_NEAR(rows[1].at("ratio").get<double>(), rate / rows[0].at("tokens_per_second").get<double>(), 1e-9);
+  // A batch of 4 sequences of 64.
+  EXPECT_NEAR(rate * rows[1].at("step_seconds").get<double>(), 256.0, 1e-6);
+  // Two ranks send as many bytes as there are gradients, and a little for routing.
+  EXPECT_GT(rows[1].at("bytes_sent_per_step").get<double>(), rows[2].at("gradient_bytes").get<double>());
+  EXPECT_LT(rows[1].at("bytes_sent_per_step").get<double>(), 1.2 * rows[2].at("gradient_bytes").get<double>());
+  for (std::size_t i = 3; i < 9; ++i) {
+    EXPECT_EQ(rows[i].at("bench"), "distributed-paper");
+    EXPECT_GT(rows[i].at("speedup").get<double>(), 0.0);
+    EXPECT_LE(rows[i].at("speedup").get<double>(), rows[i].at("ranks").get<double>());
+  }
+  expect_refused("bench distributed --steps 2", {"--steps is 2"});
+}
+
 }  // namespace
 }  // namespace routing
