@@ -45,7 +45,7 @@ std::optional<RankFailure> failure_from_record(const std::string& record) {
 }
 
 JudgeLimits judge_limits(std::chrono::milliseconds timeout) {
-  return {.silent = timeout / 2, .waiting = timeout * 3 / 4, .starting = timeout};
+  return {.silent = timeout / 2, .waiting = timeout * 3 / 4, .starting = timeout * 3 / 4};
 }
 
 std::chrono::milliseconds beat_period(std::chrono::milliseconds timeout) {
