@@ -94,11 +94,12 @@ void print_training_result(const TrainingResult& result, const ResultOptions& op
                            " % of the time waiting, " + fixed_digits(bytes_per_step(result) / (1 << 20), 2) +
                            " MiB sent a step by each");
   }
+  const std::string ranks = options.ranks > 1 ? " --ranks " + std::to_string(options.ranks) : "";
   if (result.end == TrainingEnd::interrupted) {
-    lines.emplace_back("go on", "routing train --out " + options.run.string() + " --resume auto");
+    lines.emplace_back("go on", "routing train --out " + options.run.string() + " --resume auto" + ranks);
   } else if (result.end == TrainingEnd::out_of_time) {
-    lines.emplace_back("go on", "routing train --out " + options.run.string() + " --resume auto --minutes " +
-                                    fixed_digits(2.0 * options.config.train.minutes, 2));
+    lines.emplace_back("go on", "routing train --out " + options.run.string() + " --resume auto" + ranks +
+                                    " --minutes " + fixed_digits(2.0 * options.config.train.minutes, 2));
   } else {
     lines.emplace_back("evaluate", "routing eval " + options.run.string() + " --split test");
   }

@@ -78,7 +78,7 @@ class Learner {
   MatmulPrecision precision() const { return precision_; }
   std::int64_t steps_done() const { return steps_done_; }
 
-  RankGroup& ranks() { return *ranks_; }
+  RankGroup& ranks() const { return *ranks_; }
 
   // The optimiser's tensors for a checkpoint, and back; the model's own are named_tensors() of the model. Where the
   // optimiser is sharded all ranks must call, and only rank 0 gets all of it.

@@ -109,7 +109,7 @@ class Trainer {
 
  private:
   bool leads() const { return ranks().rank() == 0; }
-  RankGroup& ranks() const { return const_cast<Learner&>(learner_).ranks(); }
+  RankGroup& ranks() const { return learner_.ranks(); }
   void require_same_everywhere() const;
   void open_run();
   void open_folder();
