@@ -75,6 +75,7 @@ class Heartbeat {
   void guard_loop();
   void report(const RankFailure& failure);
   RankFailure store_lost(const std::string& how) const;
+  void let_others_read();
   bool pause(std::chrono::milliseconds time);
   bool keeps_store() const { return options_.rank == 0 && options_.rank_keeps_store; }
 

@@ -1,6 +1,7 @@
 #include "routing/distributed/rank_store.h"
 
 #include "routing/distributed/c10d_handles.h"
+#include "routing/distributed/rank_status.h"
 
 #include <cerrno>
 #include <system_error>
@@ -47,8 +48,8 @@ TcpRankStore::TcpRankStore(const StoreAddress& address, Role role, std::chrono::
                         " is taken by another program; choose another MASTER_PORT for all ranks");
     require<StoreError>(role == Role::visit, "the store cannot be opened at ", place(address), ": ", reason,
                         "; MASTER_ADDR must be an address of the machine of rank 0");
-    throw StoreError("nobody answered at " + place(address) + " for " + std::to_string(patience.count() / 1000) +
-                     " s; see that rank 0 runs there, that MASTER_ADDR and MASTER_PORT name it, and that no firewall " +
+    throw StoreError("nobody answered at " + place(address) + " for " + to_text(patience) +
+                     "; see that rank 0 runs there, that MASTER_ADDR and MASTER_PORT name it, and that no firewall " +
                      "is in between");
   }
 }

@@ -83,9 +83,9 @@ Finding collect(RankStore& store, const RankKeys& keys, const RankPlace& place, 
     if (!finding.ranks.contains(rank)) missing.insert(rank);
   }
   std::ostringstream text;
-  text << "WORLD_SIZE is " << place.size << ", but after " << static_cast<double>(options.patience.count()) / 1000.0
-       << " s only rank " << list_of(finding.ranks) << " came; start rank " << list_of(missing)
-       << " too, or set WORLD_SIZE to " << finding.ranks.size();
+  text << "WORLD_SIZE is " << place.size << ", but after " << to_text(options.patience) << " only rank "
+       << list_of(finding.ranks) << " came; start rank " << list_of(missing) << " too, or set WORLD_SIZE to "
+       << finding.ranks.size();
   finding.problem = text.str();
   return finding;
 }
