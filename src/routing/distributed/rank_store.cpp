@@ -38,7 +38,9 @@ TcpRankStore::TcpRankStore(const StoreAddress& address, Role role, std::chrono::
   options.port = address.port;
   options.isServer = role == Role::keep;
   options.waitWorkers = false;
-  options.timeout = patience;
+  // c10d counts in whole seconds here, and tries no more in the last of them.
+  const std::chrono::milliseconds limit = std::chrono::ceil<std::chrono::seconds>(patience);
+  options.timeout = limit + std::chrono::seconds(1);
   try {
     handle_->store = c10::make_intrusive<c10d::TCPStore>(address.host, options);
   } catch (const std::exception& error) {
@@ -48,7 +50,7 @@ TcpRankStore::TcpRankStore(const StoreAddress& address, Role role, std::chrono::
                         " is taken by another program; choose another MASTER_PORT for all ranks");
     require<StoreError>(role == Role::visit, "the store cannot be opened at ", place(address), ": ", reason,
                         "; MASTER_ADDR must be an address of the machine of rank 0");
-    throw StoreError("nobody answered at " + place(address) + " for " + to_text(patience) +
+    throw StoreError("nobody answered at " + place(address) + " for " + to_text(limit) +
                      "; see that rank 0 runs there, that MASTER_ADDR and MASTER_PORT name it, and that no firewall " +
                      "is in between");
   }

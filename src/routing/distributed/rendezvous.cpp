@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 #include <netdb.h>
-#include <set>
 #include <sstream>
 #include <sys/socket.h>
 #include <thread>
@@ -19,26 +18,29 @@ constexpr const char* kAttempt = "routing/attempt";
 constexpr std::chrono::milliseconds kPollPause{10};
 constexpr int kVisitorsWait = 4;  // times the patience of rank 0, at the least its own
 
-std::string list_of(const std::set<int>& ranks) {
+// Ranks and the numbers under which they signed in.
+using Arrivals = std::map<int, std::int64_t>;
+
+std::string list_of(const Arrivals& ranks) {
   std::string text;
-  for (const int rank : ranks) text += (text.empty() ? "" : ", ") + std::to_string(rank);
+  for (const auto& [rank, number] : ranks) text += (text.empty() ? "" : ", ") + std::to_string(rank);
   return text;
 }
 
 // What rank 0 found: the ranks that take part, or what is wrong.
 struct Finding {
-  std::set<int> ranks;
+  Arrivals ranks = {};
   std::string problem = {};
 };
 
-std::string to_text(const Finding& finding) {
+std::string record_of(const Finding& finding) {
   if (!finding.problem.empty()) return "problem " + finding.problem;
   std::string text = "ranks";
-  for (const int rank : finding.ranks) text += " " + std::to_string(rank);
+  for (const auto& [rank, number] : finding.ranks) text += " " + std::to_string(rank) + " " + std::to_string(number);
   return text;
 }
 
-Finding from_text(const std::string& text) {
+Finding finding_of(const std::string& text) {
   std::istringstream words(text);
   std::string kind;
   words >> kind;
@@ -47,7 +49,8 @@ Finding from_text(const std::string& text) {
     std::getline(words >> std::ws, finding.problem);
     return finding;
   }
-  for (int rank = 0; words >> rank;) finding.ranks.insert(rank);
+  std::int64_t number = 0;
+  for (int rank = 0; words >> rank >> number;) finding.ranks.emplace(rank, number);
   return finding;
 }
 
@@ -68,7 +71,7 @@ Finding collect(RankStore& store, const RankKeys& keys, const RankPlace& place, 
                           std::to_string(place.size) + " on rank 0; give all ranks the same";
         return finding;
       }
-      if (!finding.ranks.insert(rank).second) {
+      if (!finding.ranks.emplace(rank, read).second) {
         finding.problem = "two processes have RANK " + std::to_string(rank) + "; ranks must differ";
         return finding;
       }
@@ -78,9 +81,9 @@ Finding collect(RankStore& store, const RankKeys& keys, const RankPlace& place, 
     std::this_thread::sleep_for(kPollPause);
   }
   if (options.take_who_came) return finding;
-  std::set<int> missing;
+  Arrivals missing;
   for (int rank = 0; rank < place.size; ++rank) {
-    if (!finding.ranks.contains(rank)) missing.insert(rank);
+    if (!finding.ranks.contains(rank)) missing.emplace(rank, 0);
   }
   std::ostringstream text;
   text << "WORLD_SIZE is " << place.size << ", but after " << to_text(options.patience) << " only rank "
@@ -139,7 +142,7 @@ Roll call_the_roll(RankStore& store, const RankKeys& keys, const RankPlace& plac
   store.set(keys.prefix + "arrival/" + std::to_string(number),
             std::to_string(place.rank) + " " + std::to_string(place.size));
   const std::string roll_key = keys.prefix + "roll";
-  if (place.rank == 0) store.set(roll_key, to_text(collect(store, keys, place, options)));
+  if (place.rank == 0) store.set(roll_key, record_of(collect(store, keys, place, options)));
   const auto deadline = Clock::now() + kVisitorsWait * options.patience;
   std::optional<std::string> text;
   while (!(text = store.get(roll_key))) {
@@ -147,11 +150,14 @@ Roll call_the_roll(RankStore& store, const RankKeys& keys, const RankPlace& plac
                              " came, but rank 0 has not; start it with the same MASTER_ADDR and MASTER_PORT");
     std::this_thread::sleep_for(kPollPause);
   }
-  const Finding finding = from_text(*text);
+  const Finding finding = finding_of(*text);
   require<RendezvousError>(finding.problem.empty(), finding.problem);
   const auto mine = finding.ranks.find(place.rank);
   require<RendezvousError>(mine != finding.ranks.end(), "rank ", place.rank,
                            " came too late: the run goes on with rank ", list_of(finding.ranks));
+  // One that signs in under the same rank when the roll is complete must not take the other's place.
+  require<RendezvousError>(mine->second == number, "another process has RANK ", place.rank,
+                           " and was there before; ranks must differ");
   return {.rank = static_cast<int>(std::distance(finding.ranks.begin(), mine)),
           .size = static_cast<int>(finding.ranks.size())};
 }
@@ -184,7 +190,7 @@ RankSession::RankSession(const RankPlace& place, RankOptions options) : local_ra
                                                      .keys = keys,
                                                      .lost = std::move(options.lost)});
   if (roll.size == 1) {
-    group_ = std::make_shared<OneRank>();
+    group_ = std::make_shared<OneRank>(status_);
     return;
   }
   group_ = std::make_shared<GlooRanks>(*store_,
