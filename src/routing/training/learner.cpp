@@ -56,9 +56,9 @@ TransformerImpl& Learner::model() {
   return *transformer;
 }
 
-void Learner::mark(const char* name, StepTrace::Time begin) {
+void Learner::mark(const char* name, StepTrace::Time begin, std::int64_t step) {
   if (trace_ == nullptr) return;
-  trace_->add({.name = name, .begin = begin, .end = std::chrono::steady_clock::now(), .step = steps_done_ + 1});
+  trace_->add({.name = name, .begin = begin, .end = std::chrono::steady_clock::now(), .step = step});
 }
 
 // The loss to differentiate: this rank's part of the mean over all targets.
@@ -132,10 +132,11 @@ StepResult Learner::step(std::span<const TrainingBatch> batches, std::span<const
   using Clock = std::chrono::steady_clock;
   StepResult result;
   const std::uint64_t forwards_before = forwards_;
+  const std::int64_t number = steps_done_ + 1;
   if (!reducer_ && ranks_->size() > 1) {
     reducer_ = std::make_unique<GradientReducer>(dynamic_cast<GlooRanks&>(*ranks_), parameters_, bucket_order_);
   }
-  if (reducer_) reducer_->trace(trace_, steps_done_ + 1);
+  if (reducer_) reducer_->trace(trace_, number);
   try {
     for (NamedParameter& parameter : parameters_) parameter.value.mutable_grad().reset();
     Sums sums;
@@ -144,19 +145,19 @@ StepResult Learner::step(std::span<const TrainingBatch> batches, std::span<const
       const bool last = &batch == &batches.back();
       Clock::time_point begin = Clock::now();
       const at::Tensor objective = forward(batch, sums);
-      mark("forward", begin);
+      mark("forward", begin, number);
       // What heads saw is known before the backward pass, and travels during it.
       if (last) exchange.emplace(start_exchange(sums, votes));
       if (last && reducer_) reducer_->begin();
       begin = Clock::now();
       objective.backward();
-      mark("backward", begin);
+      mark("backward", begin, number);
       if (last && reducer_) reducer_->end();
       ++forwards_;
     }
     Clock::time_point begin = Clock::now();
     finish_exchange(std::move(*exchange), batches, result);
-    mark("sums of routing", begin);
+    mark("sums of routing", begin, number);
     result.gradient_norm = gradient_norm(parameters_);
     check_finite(batches, result);
   } catch (...) {
@@ -170,7 +171,7 @@ StepResult Learner::step(std::span<const TrainingBatch> batches, std::span<const
   optimizer_->step(result.learning_rate, clip_scale(result.gradient_norm, config_.train.clip));
   if (shards_) shards_->share_values();
   result.routing = model_->update_centroids();
-  mark("optimiser and centroids", begin);
+  mark("optimiser and centroids", begin, number);
   return result;
 }
 

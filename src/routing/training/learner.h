@@ -112,7 +112,7 @@ class Learner {
   TotalsExchange start_exchange(const Sums& sums, std::span<const std::int64_t> votes);
   void finish_exchange(TotalsExchange exchange, std::span<const TrainingBatch> batches, StepResult& result);
   void check_finite(std::span<const TrainingBatch> batches, const StepResult& result);
-  void mark(const char* name, StepTrace::Time begin);
+  void mark(const char* name, StepTrace::Time begin, std::int64_t step);
 
   ExperimentConfig config_;
   std::shared_ptr<RankGroup> ranks_;
