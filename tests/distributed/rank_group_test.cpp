@@ -180,7 +180,10 @@ TEST(GlooRanks, WaitingIsARanksPhaseAndItsTimeIsCounted) {
     if (group->rank() == 0) {
       promise.set_value(group);
     } else {
-      while (first.get()->status().phase() != RankPhase::waiting) std::this_thread::yield();
+      const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+      const auto waits = [&] { return first.get()->status().phase() == RankPhase::waiting; };
+      while (!waits() && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+      EXPECT_TRUE(waits());
       std::this_thread::sleep_for(milliseconds(100));
     }
     const double before = group->counts().waiting_seconds;
@@ -253,6 +256,16 @@ TEST(TcpRankStore, AMasterThatDoesNotAnswerIsNamedWithTheTime) {
       message_of<StoreError>([&] { TcpRankStore({.port = port}, TcpRankStore::Role::visit, milliseconds(300)); });
   EXPECT_NE(message.find("nobody answered at 127.0.0.1:" + std::to_string(port) + " for 1.0 s"), std::string::npos)
       << message;
+}
+
+TEST(TcpRankStore, VisitorsWaitForAStoreThatOpensLater) {
+  const std::uint16_t port = free_port();
+  auto visit = std::async(std::launch::async, [&] {
+    return TcpRankStore({.port = port}, TcpRankStore::Role::visit, milliseconds(900)).get("word");
+  });
+  std::this_thread::sleep_for(milliseconds(200));
+  TcpRankStore kept({.port = port}, TcpRankStore::Role::keep, std::chrono::seconds(5));
+  EXPECT_EQ(visit.get(), std::nullopt);
 }
 
 TEST(TcpRankStore, IsGoneWithTheProcessThatKeepsIt) {
