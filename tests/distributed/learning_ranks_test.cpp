@@ -269,6 +269,41 @@ TEST(GradientReducer, GivenItsOrderBackARestoredRunHasTheBitsOfOneWithoutABreak)
   EXPECT_EQ(orders[0], orders[2]);
 }
 
+// Not the order in which gradients come: it is kept all the same.
+TEST(GradientReducer, AnyOrderThatIsGivenStays) {
+  const ExperimentConfig config = several_buckets();
+  std::vector<Tensors> learnt(2);
+  as_ranks(2, [&](const Group& group) {
+    Learner first(config, {.group = group});
+    first.step(batches_of(config, 0, *group));
+    BucketOrder order = first.bucket_order();
+    std::reverse(order.begin(), order.end());
+    for (auto& bucket : order) std::reverse(bucket.begin(), bucket.end());
+    ASSERT_NE(order, first.bucket_order());
+    Learner learner(config, {.group = group});
+    learner.set_bucket_order(order);
+    for (int step = 0; step < 4; ++step) {
+      StepTrace trace(group->rank());
+      learner.trace(&trace);
+      learner.step(batches_of(config, step, *group));
+      EXPECT_EQ(learner.bucket_order(), order);
+      std::map<std::string, std::int64_t> sent;
+      for (const StepTrace::Event& event : trace.events()) {
+        if (event.lane == StepTrace::Lane::network) sent[event.name] = event.bytes;
+      }
+      ASSERT_EQ(sent.size(), order.size()) << "step " << step;
+      std::int64_t expected = 0;
+      for (const std::string& name : order[0]) {
+        expected += static_cast<std::int64_t>(learner.model().named_parameters()[name].nbytes());
+      }
+      EXPECT_EQ(sent.at("sum of bucket 0"), expected) << "step " << step;
+      learner.trace(nullptr);
+    }
+    learnt[static_cast<std::size_t>(group->rank())] = copies(named_tensors(learner.model()));
+  });
+  expect_same_bits(learnt[0], learnt[1], "both ranks");
+}
+
 TEST(GradientReducer, AnOrderOfOtherParametersIsRefused) {
   const ExperimentConfig config = small_experiment();
   as_ranks(2, [&](const Group& group) {
