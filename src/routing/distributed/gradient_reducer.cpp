@@ -5,8 +5,10 @@
 #include <torch/csrc/distributed/c10d/reducer.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <map>
+#include <thread>
 #include <unordered_map>
 #include <utility>
 
@@ -47,6 +49,7 @@ struct GradientReducer::State {
   bool regrouped = false;
   StepTrace* trace = nullptr;
   std::int64_t step = 0;
+  std::atomic<int> untraced{0};  // buckets that will still be written to the trace
   Clock::time_point last_started;
   std::unique_ptr<c10d::Reducer> reducer;
 
@@ -67,7 +70,8 @@ class GradientReducer::State::Hook : public c10d::CommHookInterface {
     state_.ranks.counts().bytes_sent += bytes_of_sum(bytes, state_.ranks.size());
     ++state_.ranks.counts().collectives;
     if (state_.trace != nullptr) {
-      future->addCallback([trace = state_.trace, step = state_.step, begin, bytes,
+      ++state_.untraced;
+      future->addCallback([untraced = &state_.untraced, trace = state_.trace, step = state_.step, begin, bytes,
                            index = bucket.getIndex()](c10::ivalue::Future& /*done*/) {
         trace->add({.name = "sum of bucket " + std::to_string(index),
                     .lane = StepTrace::Lane::network,
@@ -75,6 +79,7 @@ class GradientReducer::State::Hook : public c10d::CommHookInterface {
                     .end = Clock::now(),
                     .step = step,
                     .bytes = bytes});
+        --*untraced;
       });
     }
     state_.last_started = Clock::now();
@@ -167,6 +172,8 @@ void GradientReducer::begin() {
 void GradientReducer::end() {
   state_->ranks.status().enter(RankPhase::computing);
   state_->ranks.counts().waiting_seconds += std::chrono::duration<double>(Clock::now() - state_->last_started).count();
+  // The sums are there a moment before the thread that brought them has written so.
+  while (state_->untraced > 0) std::this_thread::yield();
   if (state_->regrouped) return;
   state_->regrouped = true;
   // As the gradients came; rank 0 tells the others its order. Also in a resumed run, where it should be the order that
