@@ -64,6 +64,37 @@ void note(const std::filesystem::path& run, int rank, const std::string& text) {
 
 }  // namespace
 
+namespace {
+
+// For on_terminate(), which gets no arguments.
+struct Running {
+  const RankPlace* place = nullptr;
+  const RankProcessOptions* options = nullptr;
+  RankSession* session = nullptr;
+};
+Running running;
+
+// A thread of c10d 1.13 that listens to the store throws when its connection is reset, and nobody can catch it there.
+[[noreturn]] void on_terminate() {
+  std::string reason = "the program was terminated";
+  try {
+    if (const std::exception_ptr error = std::current_exception()) std::rethrow_exception(error);
+  } catch (const std::exception& error) {
+    reason = error.what();
+  } catch (...) {
+    reason = "something that is no exception was thrown";
+  }
+  const std::string address = running.place->master_address + ":" + std::to_string(running.place->master_port);
+  end_process(
+      *running.place, *running.options,
+      {.rank = running.place->rank,
+       .step = running.session == nullptr ? 0 : running.session->status().step(),
+       .reason = "its connection to the store at " + address + " broke: " + reason.substr(0, reason.find('\n'))},
+      kFailed);
+}
+
+}  // namespace
+
 bool is_launched() {
   return std::getenv(kLaunchedVariable) != nullptr;
 }
@@ -72,6 +103,8 @@ int run_as_rank(const RankPlace& place, const RankProcessOptions& options,
                 const std::function<int(const std::shared_ptr<RankGroup>&, int local_rank)>& work) {
   // A connection that breaks is an error of the call, not the end of the process.
   std::signal(SIGPIPE, SIG_IGN);
+  running = {.place = &place, .options = &options};
+  std::set_terminate(on_terminate);
   std::unique_ptr<RankSession> session;
   std::atomic<RankSession*> started{nullptr};
   const auto lost = [&](const RankFailure& failure) {
@@ -84,6 +117,7 @@ int run_as_rank(const RankPlace& place, const RankProcessOptions& options,
   };
   session = std::make_unique<RankSession>(place, RankOptions{.timeout = options.timeout, .lost = lost});
   started = session.get();
+  running.session = session.get();
   const auto fail = [&](const std::string& reason, bool secondary, int exit_code) {
     RankFailure failure = session->fail(reason, secondary);
     // All ranks find a wrong configuration; each says so itself.

@@ -241,6 +241,65 @@ TEST(Records, LongerWindowsNoRecordsAndBrokenRecordsAreRefused) {
   EXPECT_THROW(TokenBatches(split, {.record_length = 7}), InputError);
 }
 
+TEST(RowsOfRank, CoverAllRowsOnceInOrderAndDifferByOneAtMost) {
+  for (const std::int64_t rows : {0, 1, 2, 3, 5, 8, 64, 1001}) {
+    for (const int ranks : {1, 2, 3, 5, 7}) {
+      std::int64_t next = 0;
+      for (int rank = 0; rank < ranks; ++rank) {
+        const RowRange range = rows_of_rank(rows, rank, ranks);
+        EXPECT_EQ(range.first, next) << rows << " rows, rank " << rank << " of " << ranks;
+        EXPECT_EQ(range.count, rows / ranks + (rank < rows % ranks ? 1 : 0));
+        next += range.count;
+      }
+      EXPECT_EQ(next, rows);
+    }
+  }
+  EXPECT_THROW(rows_of_rank(4, 2, 2), InputError);
+  EXPECT_THROW(rows_of_rank(4, -1, 2), InputError);
+  EXPECT_THROW(rows_of_rank(4, 0, 0), InputError);
+}
+
+TEST(Batches, RowsOfRanksPutTogetherAreTheBatch) {
+  const Bytes text = counting(200);
+  const Bytes images = records();
+  for (const BatchOptions& options :
+       {BatchOptions{.batch_size = 5, .sequence_length = 9, .seed = 3},
+        BatchOptions{.batch_size = 5, .sequence_length = 9, .contiguous = true},
+        BatchOptions{.batch_size = 5, .sequence_length = 3, .seed = 3, .record_length = 3},
+        BatchOptions{.batch_size = 5, .sequence_length = 2, .contiguous = true, .record_length = 3}}) {
+    const TokenBatches batches(options.record_length > 0 ? images : text, options);
+    for (const std::int64_t index : {0, 1, 30}) {
+      const Batch whole = batch_of(batches, options, index);
+      for (const int ranks : {1, 2, 3, 5}) {
+        Batch parts;
+        for (int rank = 0; rank < ranks; ++rank) {
+          const RowRange rows = rows_of_rank(5, rank, ranks);
+          Ids tokens(static_cast<std::size_t>(rows.count * options.sequence_length));
+          Ids ids(static_cast<std::size_t>(rows.count));
+          batches.fill_rows(index, rows, tokens, ids);
+          parts.tokens.insert(parts.tokens.end(), tokens.begin(), tokens.end());
+          parts.sample_ids.insert(parts.sample_ids.end(), ids.begin(), ids.end());
+        }
+        EXPECT_EQ(parts, whole) << "batch " << index << ", " << ranks << " ranks";
+      }
+    }
+  }
+}
+
+TEST(Batches, RowsThatABatchDoesNotHaveAreRefused) {
+  const Bytes split = counting(100);
+  const TokenBatches batches(split, {.batch_size = 4, .sequence_length = 3});
+  Ids tokens(6);
+  Ids ids(2);
+  EXPECT_NO_THROW(batches.fill_rows(0, {.first = 2, .count = 2}, tokens, ids));
+  EXPECT_EQ(message_of<InputError>([&] { batches.fill_rows(0, {.first = 3, .count = 2}, tokens, ids); }),
+            "rows 3 to 4 of a batch asked for, but it has 4");
+  EXPECT_THROW(batches.fill_rows(0, {.first = -1, .count = 2}, tokens, ids), InputError);
+  EXPECT_THROW(batches.fill_rows(0, {.first = 0, .count = 0}, {}, {}), InputError);
+  EXPECT_THROW(batches.fill_rows(0, {.first = 0, .count = 1}, tokens, ids), InputError) << "room for two";
+  EXPECT_THROW(batches.fill_rows(-1, {.first = 0, .count = 2}, tokens, ids), InputError);
+}
+
 TEST(ShuffledPlace, IsAPermutationOfAnyCountAndDiffersByKey) {
   for (const std::uint64_t count : {1U, 2U, 3U, 4U, 5U, 16U, 17U, 1000U}) {
     std::vector<std::uint64_t> places;

@@ -5,8 +5,10 @@
 #include <torch/csrc/distributed/c10d/reducer.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <map>
+#include <thread>
 #include <unordered_map>
 #include <utility>
 
@@ -32,11 +34,22 @@ std::int64_t bucket_bytes(const std::vector<at::Tensor>& tensors) {
 struct GradientReducer::State {
   explicit State(GlooRanks& group) : ranks(group) {}
 
+  // With these buckets from the next backward pass on.
+  void start(std::vector<std::vector<std::size_t>> buckets, std::vector<std::size_t> limits);
+  // The buckets as they are.
+  BucketOrder current_order() const;
+
   GlooRanks& ranks;
-  std::unordered_map<const void*, std::string> names;
+  std::vector<at::Tensor> parameters;
+  std::unordered_map<std::size_t, std::string> names;
+  std::unordered_map<const void*, std::string> names_of_tensors;
+  std::int64_t cap = 0;
   BucketOrder order;
+  std::vector<std::vector<std::size_t>> given;  // `order` of a resumed run, by place
+  bool regrouped = false;
   StepTrace* trace = nullptr;
   std::int64_t step = 0;
+  std::atomic<int> untraced{0};  // buckets that will still be written to the trace
   Clock::time_point last_started;
   std::unique_ptr<c10d::Reducer> reducer;
 
@@ -57,7 +70,8 @@ class GradientReducer::State::Hook : public c10d::CommHookInterface {
     state_.ranks.counts().bytes_sent += bytes_of_sum(bytes, state_.ranks.size());
     ++state_.ranks.counts().collectives;
     if (state_.trace != nullptr) {
-      future->addCallback([trace = state_.trace, step = state_.step, begin, bytes,
+      ++state_.untraced;
+      future->addCallback([untraced = &state_.untraced, trace = state_.trace, step = state_.step, begin, bytes,
                            index = bucket.getIndex()](c10::ivalue::Future& /*done*/) {
         trace->add({.name = "sum of bucket " + std::to_string(index),
                     .lane = StepTrace::Lane::network,
@@ -65,6 +79,7 @@ class GradientReducer::State::Hook : public c10d::CommHookInterface {
                     .end = Clock::now(),
                     .step = step,
                     .bytes = bytes});
+        --*untraced;
       });
     }
     state_.last_started = Clock::now();
@@ -84,17 +99,16 @@ class GradientReducer::State::Hook : public c10d::CommHookInterface {
 GradientReducer::GradientReducer(GlooRanks& ranks, const std::vector<NamedParameter>& parameters,
                                  const BucketOrder& order)
     : state_(std::make_shared<State>(ranks)) {
-  std::vector<at::Tensor> tensors;
-  std::unordered_map<std::size_t, std::string> names;
+  std::vector<at::Tensor>& tensors = state_->parameters;
   std::map<std::string, std::size_t> places;
   for (const NamedParameter& parameter : parameters) {
-    names.emplace(tensors.size(), parameter.name);
+    state_->names.emplace(tensors.size(), parameter.name);
     places.emplace(parameter.name, tensors.size());
-    state_->names.emplace(parameter.value.unsafeGetTensorImpl(), parameter.name);
+    state_->names_of_tensors.emplace(parameter.value.unsafeGetTensorImpl(), parameter.name);
     tensors.push_back(parameter.value);
   }
-  const std::int64_t cap = bucket_bytes(tensors);
-  const std::vector<std::size_t> limits{static_cast<std::size_t>(kFirstBucket), static_cast<std::size_t>(cap)};
+  state_->cap = bucket_bytes(tensors);
+  const std::vector<std::size_t> limits{static_cast<std::size_t>(kFirstBucket), static_cast<std::size_t>(state_->cap)};
   std::vector<std::vector<std::size_t>> buckets;
   std::vector<std::size_t> bucket_limits;
   if (order.empty()) {
@@ -120,14 +134,32 @@ GradientReducer::GradientReducer(GlooRanks& ranks, const std::vector<NamedParame
     }
     require<InputError>(named == tensors.size(), "the order of buckets names ", named, " parameters, but there are ",
                         tensors.size(), "; the checkpoint is of another model");
-    bucket_limits.assign(buckets.size(), static_cast<std::size_t>(cap));
+    bucket_limits.assign(buckets.size(), static_cast<std::size_t>(state_->cap));
     state_->order = order;
+    state_->given = buckets;
   }
-  state_->reducer = std::make_unique<c10d::Reducer>(
-      tensors, std::move(buckets), std::move(bucket_limits), ranks.handle().process_group,
-      std::vector<bool>(tensors.size(), false), cap,
-      /*find_unused_parameters=*/false, /*gradient_as_bucket_view=*/true, std::move(names), kFirstBucket);
-  state_->reducer->register_comm_hook(std::make_unique<State::Hook>(*state_));
+  state_->start(std::move(buckets), std::move(bucket_limits));
+}
+
+void GradientReducer::State::start(std::vector<std::vector<std::size_t>> buckets, std::vector<std::size_t> limits) {
+  // The old one's hooks go first.
+  reducer.reset();
+  reducer = std::make_unique<c10d::Reducer>(
+      parameters, std::move(buckets), std::move(limits), ranks.handle().process_group,
+      std::vector<bool>(parameters.size(), false), cap,
+      /*find_unused_parameters=*/false, /*gradient_as_bucket_view=*/true, names, kFirstBucket);
+  reducer->register_comm_hook(std::make_unique<Hook>(*this));
+}
+
+BucketOrder GradientReducer::State::current_order() const {
+  BucketOrder current;
+  for (const c10d::GradBucket& bucket : reducer->get_grad_buckets()) {
+    std::vector<std::string>& list = current.emplace_back();
+    for (const at::Tensor& parameter : bucket.getParameters()) {
+      list.push_back(names_of_tensors.at(parameter.unsafeGetTensorImpl()));
+    }
+  }
+  return current;
 }
 
 GradientReducer::~GradientReducer() = default;
@@ -140,7 +172,9 @@ void GradientReducer::backward(const at::Tensor& objective) {
     state_->ranks.counts().waiting_seconds +=
         std::chrono::duration<double>(Clock::now() - state_->last_started).count();
     state_->ranks.status().enter(RankPhase::computing);
-    if (state_->order.empty()) regroup();
+    // The sums are there a moment before the thread that brought them has written so.
+    while (state_->untraced > 0) std::this_thread::yield();
+    if (!state_->regrouped) regroup();
   } catch (const std::exception& error) {
     const std::string text = error.what();
     // Whatever else goes wrong in a backward pass is no fault of the network.
@@ -150,15 +184,16 @@ void GradientReducer::backward(const at::Tensor& objective) {
   }
 }
 
-// Into buckets as the gradients came. Rank 0 tells the others its order.
+// Into buckets as the gradients came; rank 0 tells the others its order. Also in a resumed run, where it should be the
+// order that was given: as long as c10d has not regrouped, it writes down every gradient of every step.
 void GradientReducer::regroup() {
+  state_->regrouped = true;
   state_->reducer->rebuild_buckets();
-  for (const c10d::GradBucket& bucket : state_->reducer->get_grad_buckets()) {
-    std::vector<std::string>& names = state_->order.emplace_back();
-    for (const at::Tensor& parameter : bucket.getParameters()) {
-      names.push_back(state_->names.at(parameter.unsafeGetTensorImpl()));
-    }
-  }
+  const BucketOrder came = state_->current_order();
+  if (state_->order.empty()) state_->order = came;
+  if (came == state_->order) return;
+  std::vector<std::size_t> limits(state_->given.size(), static_cast<std::size_t>(state_->cap));
+  state_->start(state_->given, std::move(limits));
 }
 
 const BucketOrder& GradientReducer::order() const {

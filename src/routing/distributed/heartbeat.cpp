@@ -75,9 +75,13 @@ void Heartbeat::report(const RankFailure& failure) {
     }
   }
   changed_.notify_all();
-  // The others must have read the verdict before the store goes.
-  if (keeps_store()) std::this_thread::sleep_for(3 * beat_period(options_.timeout));
+  let_others_read();
   if (options_.lost) options_.lost(failure);
+}
+
+// The store goes with the rank that keeps it: before it ends, the others must have seen the verdict there.
+void Heartbeat::let_others_read() {
+  if (keeps_store()) pause(3 * beat_period(options_.timeout));
 }
 
 RankFailure Heartbeat::store_lost(const std::string& how) const {
@@ -87,11 +91,17 @@ RankFailure Heartbeat::store_lost(const std::string& how) const {
                     " " + how};
 }
 
+// One after the other: an older beat must not come after the last one.
+void Heartbeat::send_beat() {
+  const std::lock_guard lock(sending_);
+  store_->set(options_.keys.beat(options_.rank), to_text(status_.beat()));
+}
+
 void Heartbeat::beat_loop() {
   const std::chrono::milliseconds period = beat_period(options_.timeout);
   do {
     try {
-      store_->set(options_.keys.beat(options_.rank), to_text(status_.beat()));
+      send_beat();
       std::optional<RankFailure> failure;
       if (jury_) {
         failure = jury_->look();
@@ -122,8 +132,8 @@ void Heartbeat::guard_loop() {
       silence = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - last_answer_);
     }
     if (silence < limit) continue;
-    report(store_lost("has not answered for " + std::to_string(silence.count() / 1000) + " s; rank " +
-                      std::to_string(options_.rank) + " has lost its network, or the other side is stopped"));
+    report(store_lost("has not answered for " + to_text(silence) + "; rank " + std::to_string(options_.rank) +
+                      " has lost its network, or the other side is stopped"));
   }
 }
 
@@ -134,7 +144,7 @@ void Heartbeat::finish() {
     quiet_ = true;
   }
   try {
-    store_->set(options_.keys.beat(options_.rank), to_text(status_.beat()));
+    send_beat();
     const auto deadline = Clock::now() + options_.timeout;
     for (int rank = 0; keeps_store() && rank < options_.ranks && Clock::now() < deadline;) {
       const auto beat = beat_from_text(store_->get(options_.keys.beat(rank)).value_or(""));
@@ -153,17 +163,17 @@ RankFailure Heartbeat::fail(const std::string& reason, bool secondary) {
   RankFailure own{.rank = options_.rank, .step = status_.step(), .reason = reason};
   std::unique_lock lock(mutex_);
   quiet_ = true;
-  if (verdict_) return *verdict_;
+  const bool judged = verdict_.has_value();
   const bool answers = Clock::now() - last_answer_ < 2 * beat_period(options_.timeout);
   lock.unlock();
   status_.enter(RankPhase::ended);
-  if (!secondary) {
+  if (!judged && !secondary) {
     try {
       if (answers) store_->set(options_.keys.failed(options_.rank), to_record(own));
     } catch (const StoreError&) {
       return own;
     }
-    if (keeps_store()) std::this_thread::sleep_for(3 * beat_period(options_.timeout));
+    let_others_read();
     return own;
   }
   lock.lock();
@@ -172,8 +182,7 @@ RankFailure Heartbeat::fail(const std::string& reason, bool secondary) {
   changed_.wait_for(lock, limit.waiting, [this] { return verdict_.has_value(); });
   const RankFailure result = verdict_.value_or(own);
   lock.unlock();
-  // The others must have read the verdict before the store goes.
-  if (keeps_store()) std::this_thread::sleep_for(3 * beat_period(options_.timeout));
+  let_others_read();
   return result;
 }
 

@@ -71,10 +71,12 @@ class Heartbeat {
   RankFailure fail(const std::string& reason, bool secondary);
 
  private:
+  void send_beat();
   void beat_loop();
   void guard_loop();
   void report(const RankFailure& failure);
   RankFailure store_lost(const std::string& how) const;
+  void let_others_read();
   bool pause(std::chrono::milliseconds time);
   bool keeps_store() const { return options_.rank == 0 && options_.rank_keeps_store; }
 
@@ -82,6 +84,7 @@ class Heartbeat {
   RankStatus& status_;
   Options options_;
   std::unique_ptr<Jury> jury_;
+  std::mutex sending_;
   std::mutex mutex_;
   std::condition_variable changed_;
   bool stop_ = false;

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace routing {
@@ -75,7 +76,8 @@ class RankGroup {
 // One process: everything is its own already.
 class OneRank : public RankGroup {
  public:
-  OneRank() : RankGroup(0, 1, std::make_shared<RankStatus>()) {}
+  explicit OneRank(std::shared_ptr<RankStatus> status = std::make_shared<RankStatus>())
+      : RankGroup(0, 1, std::move(status)) {}
   std::unique_ptr<PendingSum> start_sum(std::vector<at::Tensor> tensors) override;
   void broadcast(const at::Tensor& tensor, int from) override;
   at::Tensor gather(const at::Tensor& tensor) override;

@@ -1,20 +1,13 @@
 #include "routing/distributed/rank_judge.h"
 
 #include <algorithm>
-#include <charconv>
+#include <iterator>
 #include <sstream>
 
 namespace routing {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-std::string seconds(std::chrono::milliseconds time) {
-  std::ostringstream text;
-  text.precision(1);
-  text << std::fixed << static_cast<double>(time.count()) / 1000.0 << " s";
-  return text.str();
-}
 
 // Steps are finished together: what any rank has finished, all had come to.
 std::int64_t last_finished(const std::vector<std::optional<RankBeat>>& beats) {
@@ -40,7 +33,8 @@ std::optional<RankFailure> failure_from_record(const std::string& record) {
   std::istringstream words(record);
   RankFailure failure;
   if (!(words >> failure.rank >> failure.step)) return std::nullopt;
-  std::getline(words >> std::ws, failure.reason);
+  // One space, then whatever the reason is, lines and all.
+  if (words.get() == ' ') failure.reason.assign(std::istreambuf_iterator<char>(words), {});
   return failure;
 }
 
@@ -62,17 +56,17 @@ std::chrono::milliseconds RankJudge::waited(const RankBeat& beat, Clock::time_po
 
 // All ranks wait, each in another collective than the rest.
 std::optional<RankFailure> RankJudge::find_deadlock(const std::vector<std::optional<RankBeat>>& beats,
-                                                   Clock::time_point now) const {
+                                                    Clock::time_point now) const {
   const auto youngest = std::min_element(beats.begin(), beats.end(),
                                          [](const auto& a, const auto& b) { return a->phase_age < b->phase_age; });
   if (waited(**youngest, now) < limits_.waiting) return std::nullopt;
   return RankFailure{.rank = static_cast<int>(youngest - beats.begin()),
                      .step = last_finished(beats),
-                     .reason = "all ranks wait for one another since " + seconds((*youngest)->phase_age)};
+                     .reason = "all ranks wait for one another since " + to_text((*youngest)->phase_age)};
 }
 
 std::optional<RankFailure> RankJudge::find_late(const std::vector<std::optional<RankBeat>>& beats,
-                                               Clock::time_point now) {
+                                                Clock::time_point now) {
   std::optional<std::size_t> waiter, late;
   for (std::size_t rank = 0; rank < beats.size(); ++rank) {
     if (!beats[rank]) return std::nullopt;
@@ -94,7 +88,7 @@ std::optional<RankFailure> RankJudge::find_late(const std::vector<std::optional<
                      .step = last_finished(beats),
                      .reason = gone ? "it has ended while rank " + std::to_string(*waiter) + " waits for it"
                                     : "it hangs; rank " + std::to_string(*waiter) + " has waited " +
-                                          seconds(beats[*waiter]->phase_age) + " for it in step " +
+                                          to_text(beats[*waiter]->phase_age) + " for it in step " +
                                           std::to_string(beats[*waiter]->step + 1)};
 }
 
@@ -110,7 +104,7 @@ std::optional<RankFailure> RankJudge::look(const std::vector<std::optional<RankB
     return RankFailure{
         .rank = static_cast<int>(rank),
         .step = last_finished(beats),
-        .reason = "nothing was heard of it for " + seconds(silence) + "; it is dead, stopped or without network"};
+        .reason = "nothing was heard of it for " + to_text(silence) + "; it is dead, stopped or without network"};
   }
   return find_late(beats, now);
 }

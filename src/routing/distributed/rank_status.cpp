@@ -11,6 +11,13 @@ std::chrono::milliseconds since(std::chrono::steady_clock::time_point begin) {
 
 }  // namespace
 
+std::string to_text(std::chrono::milliseconds time) {
+  std::ostringstream text;
+  text.precision(1);
+  text << std::fixed << static_cast<double>(time.count()) / 1000.0 << " s";
+  return text.str();
+}
+
 std::string to_text(const RankBeat& beat) {
   std::ostringstream text;
   text << beat.number << " " << beat.step << " " << static_cast<int>(beat.phase) << " " << beat.phase_age.count();
@@ -27,7 +34,7 @@ std::optional<RankBeat> beat_from_text(const std::string& text) {
   }
   beat.phase = static_cast<RankPhase>(phase);
   beat.phase_age = std::chrono::milliseconds(age);
-  return beat;
+  return to_text(beat) == text ? std::optional<RankBeat>(beat) : std::nullopt;
 }
 
 void RankStatus::enter(RankPhase phase) {

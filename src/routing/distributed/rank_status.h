@@ -9,6 +9,9 @@
 
 namespace routing {
 
+// "1.5 s".
+std::string to_text(std::chrono::milliseconds time);
+
 enum class RankPhase {
   preparing,  // reads data and checkpoints: takes what it takes
   computing,

@@ -1,6 +1,7 @@
 #include "routing/distributed/rank_store.h"
 
 #include "routing/distributed/c10d_handles.h"
+#include "routing/distributed/rank_status.h"
 
 #include <cerrno>
 #include <glog/logging.h>
@@ -40,7 +41,9 @@ TcpRankStore::TcpRankStore(const StoreAddress& address, Role role, std::chrono::
   options.port = address.port;
   options.isServer = role == Role::keep;
   options.waitWorkers = false;
-  options.timeout = patience;
+  // c10d counts in whole seconds here, and tries no more in the last of them.
+  const std::chrono::milliseconds limit = std::chrono::ceil<std::chrono::seconds>(patience);
+  options.timeout = limit + std::chrono::seconds(1);
   try {
     handle_->store = c10::make_intrusive<c10d::TCPStore>(address.host, options);
   } catch (const std::exception& error) {
@@ -50,8 +53,8 @@ TcpRankStore::TcpRankStore(const StoreAddress& address, Role role, std::chrono::
                         " is taken by another program; choose another MASTER_PORT for all ranks");
     require<StoreError>(role == Role::visit, "the store cannot be opened at ", place(address), ": ", reason,
                         "; MASTER_ADDR must be an address of the machine of rank 0");
-    throw StoreError("nobody answered at " + place(address) + " for " + std::to_string(patience.count() / 1000) +
-                     " s; see that rank 0 runs there, that MASTER_ADDR and MASTER_PORT name it, and that no firewall " +
+    throw StoreError("nobody answered at " + place(address) + " for " + to_text(limit) +
+                     "; see that rank 0 runs there, that MASTER_ADDR and MASTER_PORT name it, and that no firewall " +
                      "is in between");
   }
 }

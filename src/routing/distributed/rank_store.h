@@ -33,7 +33,7 @@ struct StoreAddress {
 };
 
 // c10d's TCPStore. `keep` starts it in this process (on all addresses of the machine); otherwise the connection waits
-// up to `patience` for it. Throws a StoreError that names the address and says what to do.
+// up to `patience` for it, in seconds rounded up. Throws a StoreError that names the address and says what to do.
 class TcpRankStore : public RankStore {
  public:
   enum class Role { keep, visit };

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 #include <netdb.h>
-#include <set>
 #include <sstream>
 #include <sys/socket.h>
 #include <thread>
@@ -20,26 +19,29 @@ constexpr std::chrono::milliseconds kPollPause{10};
 constexpr std::chrono::milliseconds kLongestGoodbye{2000};
 constexpr int kVisitorsWait = 4;  // times the patience of rank 0, at the least its own
 
-std::string list_of(const std::set<int>& ranks) {
+// Ranks and the numbers under which they signed in.
+using Arrivals = std::map<int, std::int64_t>;
+
+std::string list_of(const Arrivals& ranks) {
   std::string text;
-  for (const int rank : ranks) text += (text.empty() ? "" : ", ") + std::to_string(rank);
+  for (const auto& [rank, number] : ranks) text += (text.empty() ? "" : ", ") + std::to_string(rank);
   return text;
 }
 
 // What rank 0 found: the ranks that take part, or what is wrong.
 struct Finding {
-  std::set<int> ranks;
+  Arrivals ranks = {};
   std::string problem = {};
 };
 
-std::string to_text(const Finding& finding) {
+std::string record_of(const Finding& finding) {
   if (!finding.problem.empty()) return "problem " + finding.problem;
   std::string text = "ranks";
-  for (const int rank : finding.ranks) text += " " + std::to_string(rank);
+  for (const auto& [rank, number] : finding.ranks) text += " " + std::to_string(rank) + " " + std::to_string(number);
   return text;
 }
 
-Finding from_text(const std::string& text) {
+Finding finding_of(const std::string& text) {
   std::istringstream words(text);
   std::string kind;
   words >> kind;
@@ -48,7 +50,8 @@ Finding from_text(const std::string& text) {
     std::getline(words >> std::ws, finding.problem);
     return finding;
   }
-  for (int rank = 0; words >> rank;) finding.ranks.insert(rank);
+  std::int64_t number = 0;
+  for (int rank = 0; words >> rank >> number;) finding.ranks.emplace(rank, number);
   return finding;
 }
 
@@ -82,7 +85,7 @@ Finding collect(RankStore& store, const RankKeys& keys, const RankPlace& place, 
                           std::to_string(place.size) + " on rank 0; give all ranks the same";
         return finding;
       }
-      if (!finding.ranks.insert(rank).second) {
+      if (!finding.ranks.emplace(rank, read).second) {
         finding.problem = double_rank(rank);
         return finding;
       }
@@ -92,14 +95,14 @@ Finding collect(RankStore& store, const RankKeys& keys, const RankPlace& place, 
     std::this_thread::sleep_for(kPollPause);
   }
   if (options.take_who_came) return finding;
-  std::set<int> missing;
+  Arrivals missing;
   for (int rank = 0; rank < place.size; ++rank) {
-    if (!finding.ranks.contains(rank)) missing.insert(rank);
+    if (!finding.ranks.contains(rank)) missing.emplace(rank, 0);
   }
   std::ostringstream text;
-  text << "WORLD_SIZE is " << place.size << ", but after " << static_cast<double>(options.patience.count()) / 1000.0
-       << " s only rank " << list_of(finding.ranks) << " came; start rank " << list_of(missing)
-       << " too, or set WORLD_SIZE to " << finding.ranks.size();
+  text << "WORLD_SIZE is " << place.size << ", but after " << to_text(options.patience) << " only rank "
+       << list_of(finding.ranks) << " came; start rank " << list_of(missing) << " too, or set WORLD_SIZE to "
+       << finding.ranks.size();
   finding.problem = text.str();
   return finding;
 }
@@ -149,12 +152,11 @@ std::string own_address_towards(const std::string& host, std::uint16_t port) {
 }
 
 Roll call_the_roll(RankStore& store, const RankKeys& keys, const RankPlace& place, const RollOptions& options) {
-  const bool first = store.add(keys.prefix + "rank/" + std::to_string(place.rank), 1) == 1;
   const std::int64_t number = store.add(keys.prefix + "arrivals", 1);
   store.set(keys.prefix + "arrival/" + std::to_string(number),
             std::to_string(place.rank) + " " + std::to_string(place.size));
   const std::string roll_key = keys.prefix + "roll";
-  if (place.rank == 0) store.set(roll_key, to_text(collect(store, keys, place, options)));
+  if (place.rank == 0) store.set(roll_key, record_of(collect(store, keys, place, options)));
   const auto deadline = Clock::now() + kVisitorsWait * options.patience;
   std::optional<std::string> text;
   while (!(text = store.get(roll_key))) {
@@ -162,19 +164,22 @@ Roll call_the_roll(RankStore& store, const RankKeys& keys, const RankPlace& plac
                              " came, but rank 0 has not; start it with the same MASTER_ADDR and MASTER_PORT");
     std::this_thread::sleep_for(kPollPause);
   }
-  const Finding finding = from_text(*text);
+  const Finding finding = finding_of(*text);
   const std::int64_t read = store.add(keys.prefix + "roll_read", 1);
   if (!finding.problem.empty() && place.rank == 0) wait_for_readers(store, keys, read);
   require<RendezvousError>(finding.problem.empty(), finding.problem);
-  require<RendezvousError>(first, double_rank(place.rank));
   const auto mine = finding.ranks.find(place.rank);
   require<RendezvousError>(mine != finding.ranks.end(), "rank ", place.rank,
                            " came too late: the run goes on with rank ", list_of(finding.ranks));
+  // One that signs in under the same rank when the roll is complete must not take the other's place.
+  require<RendezvousError>(mine->second == number, "another process has RANK ", place.rank,
+                           " and was there before; ranks must differ");
   return {.rank = static_cast<int>(std::distance(finding.ranks.begin(), mine)),
           .size = static_cast<int>(finding.ranks.size())};
 }
 
-RankSession::RankSession(RankPlace place, RankOptions options) : place_(std::move(place)), options_(std::move(options)) {
+RankSession::RankSession(RankPlace place, RankOptions options)
+    : place_(std::move(place)), options_(std::move(options)) {
   if (place_.size == 1) return;
   const bool keeps = place_.rank == 0 && !place_.store_is_kept;
   if (keeps) kept_ = std::make_unique<TcpRankStore>(address(), TcpRankStore::Role::keep, options_.timeout);
@@ -204,17 +209,17 @@ void RankSession::start_heartbeat(const RankKeys& keys, const Roll& roll) {
 
 void RankSession::join() {
   if (place_.size == 1) {
-    group_ = std::make_shared<OneRank>();
+    group_ = std::make_shared<OneRank>(status_);
     return;
   }
   const int attempt = current_attempt(*store_, place_, options_.timeout);
   const RankKeys keys = keys_of_attempt(attempt);
   const bool again = attempt > 0 && !place_.store_is_kept;
-  const Roll roll = call_the_roll(*store_, keys, place_,
-                                  {.patience = again ? options_.timeout / 4 : options_.timeout, .take_who_came = again});
+  const Roll roll = call_the_roll(
+      *store_, keys, place_, {.patience = again ? options_.timeout / 4 : options_.timeout, .take_who_came = again});
   if (!heartbeat_) start_heartbeat(keys, roll);
   if (roll.size == 1) {
-    group_ = std::make_shared<OneRank>();
+    group_ = std::make_shared<OneRank>(status_);
     return;
   }
   group_ = std::make_shared<GlooRanks>(

@@ -12,13 +12,9 @@ void add_to(XxHash64& hash, const at::Tensor& tensor) {
   hash.update({static_cast<const std::byte*>(plain.data_ptr()), plain.nbytes()});
 }
 
-// "blocks.3.attention.query_weight" is of "blocks.3", "embedding" of itself.
+// "layer3.attention.query_weight" is of "layer3", "embedding" of itself.
 std::string part_of(const std::string& name) {
-  const std::size_t first = name.find('.');
-  if (first == std::string::npos) return name;
-  const std::size_t second = name.find('.', first + 1);
-  const bool numbered = second != std::string::npos && name.find_first_not_of("0123456789", first + 1) == second;
-  return name.substr(0, numbered ? second : first);
+  return name.substr(0, name.find('.'));
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ class DriftError : public Error {
 };
 
 struct PartHash {
-  std::string part = {};  // "centroids of layer 3", or "weights of blocks.3"
+  std::string part = {};  // "centroids of layer 3", or "weights of layer3"
   std::uint64_t hash = 0;
 };
 // Hashes of all tensors: centroids with their counts, sums and thresholds for each group of routed heads, then weights

@@ -44,47 +44,55 @@ at::Tensor recall_tokens(const RecallTask& task, std::string_view part, std::int
 
 namespace {
 
-// Adds the answers of one sequence, whose logits and nats are those of one row.
-void add_answers(const RecallSequence& sequence, const at::Tensor& best, const at::Tensor& nats, RecallScore& score) {
+// What sequences add up to. Nats stand apart for every sequence, 0 where another rank has it: so those of all ranks
+// come together with the bits of one.
+struct Sums {
+  Sums(std::int64_t sequences, std::int64_t length)
+      : octaves(std::bit_width(static_cast<std::uint64_t>(length))),
+        counts(at::zeros({octaves, 2}, at::kLong)),
+        nats(at::zeros({octaves + 2, sequences}, at::kDouble)) {}
+
+  std::int64_t octaves;
+  at::Tensor counts;  // answers and right ones
+  at::Tensor nats;    // of the answers of each octave, of all tokens, of a reader with perfect memory
+
+  double& nats_at(std::int64_t row, std::int64_t sequence) const {
+    return nats.data_ptr<double>()[row * nats.size(1) + sequence];
+  }
+  double total(std::int64_t row) const {
+    NatsSum sum;
+    for (std::int64_t sequence = 0; sequence < nats.size(1); ++sequence) sum.add(nats_at(row, sequence));
+    return sum.total();
+  }
+};
+
+// Adds one sequence, whose best tokens and nats are those of one row.
+void add_sequence(const RecallSequence& sequence, const at::Tensor& best, const at::Tensor& nats, std::int64_t number,
+                  const Sums& sums) {
+  NatsSum sum;
+  for (std::int64_t i = 0; i < nats.numel(); ++i) sum.add(nats.data_ptr<double>()[i]);
+  sums.nats_at(sums.octaves, number) = sum.total();
+  sums.nats_at(sums.octaves + 1, number) = sequence.least_nats;
   for (const RecallAnswer& answer : sequence.answers) {
-    const auto octave = static_cast<std::size_t>(octave_of(answer.distance));
-    while (score.distances.size() <= octave) {
-      const std::int64_t from = std::int64_t{1} << score.distances.size();
-      score.distances.push_back({.from = from, .to = 2 * from - 1});
-    }
-    DistanceScore& bin = score.distances[octave];
+    const std::int64_t octave = octave_of(answer.distance);
     const auto place = static_cast<std::size_t>(answer.position);
-    ++bin.answers;
-    bin.right += best.data_ptr<std::int64_t>()[place] == sequence.ids[place] ? 1 : 0;
-    bin.nats += nats.data_ptr<double>()[place];
+    auto* count = sums.counts.data_ptr<std::int64_t>() + 2 * octave;
+    ++count[0];
+    count[1] += best.data_ptr<std::int64_t>()[place] == sequence.ids[place] ? 1 : 0;
+    sums.nats_at(octave, number) += nats.data_ptr<double>()[place];
   }
 }
 
-// The score of all ranks on each. Nats of all tokens are those of `sequence_nats`, added in the order of sequences.
-void share_score(RankGroup& ranks, const at::Tensor& sequence_nats, std::int64_t length, RecallScore& score) {
-  const auto octaves = static_cast<std::int64_t>(std::bit_width(static_cast<std::uint64_t>(length)));
-  while (static_cast<std::int64_t>(score.distances.size()) < octaves) {
-    const std::int64_t from = std::int64_t{1} << score.distances.size();
-    score.distances.push_back({.from = from, .to = 2 * from - 1});
+RecallScore score_of(const Sums& sums) {
+  RecallScore score{.nats = sums.total(sums.octaves), .least_nats = sums.total(sums.octaves + 1)};
+  for (std::int64_t octave = 0; octave < sums.octaves; ++octave) {
+    const auto* count = sums.counts.data_ptr<std::int64_t>() + 2 * octave;
+    const std::int64_t from = std::int64_t{1} << octave;
+    score.distances.push_back(
+        {.from = from, .to = 2 * from - 1, .answers = count[0], .right = count[1], .nats = sums.total(octave)});
   }
-  const at::Tensor counts = at::zeros({octaves, 2}, at::kLong);
-  const at::Tensor sums = at::zeros({octaves + 1}, at::kDouble);
-  auto* count = counts.data_ptr<std::int64_t>();
-  auto* sum = sums.data_ptr<double>();
-  for (const DistanceScore& bin : score.distances) {
-    *count++ = bin.answers;
-    *count++ = bin.right;
-    *sum++ = bin.nats;
-  }
-  *sum = score.least_nats;
-  for (const at::Tensor& tensor : {counts, sums, sequence_nats}) ranks.sum(tensor);
-  for (std::size_t i = 0; i < score.distances.size(); ++i) {
-    score.distances[i].answers = counts.data_ptr<std::int64_t>()[2 * i];
-    score.distances[i].right = counts.data_ptr<std::int64_t>()[2 * i + 1];
-    score.distances[i].nats = sums.data_ptr<double>()[i];
-  }
-  score.least_nats = sums.data_ptr<double>()[octaves];
   while (!score.distances.empty() && score.distances.back().answers == 0) score.distances.pop_back();
+  return score;
 }
 
 }  // namespace
@@ -95,8 +103,7 @@ RecallScore score_recall(TransformerImpl& model, const RecallTask& task, const R
   const at::NoGradGuard no_gradient;
   const bool was_training = model.is_training();
   model.eval();
-  RecallScore score{.chance = 1.0 / static_cast<double>(task.options().values)};
-  const at::Tensor sequence_nats = at::zeros({which.sequences}, at::kDouble);
+  const Sums sums(which.sequences, which.length);
   for (std::int64_t first = 0; first < which.sequences; first += which.batch_size) {
     const std::int64_t batch = first / which.batch_size;
     if (which.ranks != nullptr && batch % which.ranks->size() != which.ranks->rank()) continue;
@@ -107,22 +114,17 @@ RecallScore score_recall(TransformerImpl& model, const RecallTask& task, const R
     for (std::int64_t row = 0; row < rows; ++row) {
       const at::Tensor nats =
           -at::log_softmax(logits[row].to(at::kDouble), -1).gather(1, tokens[row].unsqueeze(1)).squeeze(1).contiguous();
-      NatsSum sum;
-      for (std::int64_t i = 0; i < which.length; ++i) sum.add(nats.data_ptr<double>()[i]);
-      sequence_nats.data_ptr<double>()[first + row] = sum.total();
-      const RecallSequence& sequence = sequences[static_cast<std::size_t>(row)];
-      add_answers(sequence, logits[row].argmax(-1).contiguous(), nats, score);
-      score.least_nats += sequence.least_nats;
+      add_sequence(sequences[static_cast<std::size_t>(row)], logits[row].argmax(-1).contiguous(), nats, first + row,
+                   sums);
     }
   }
   model.train(was_training);
   if (which.ranks != nullptr) {
-    share_score(*which.ranks, sequence_nats, which.length, score);
+    which.ranks->start_sum({sums.counts, sums.nats})->wait();
     share_evaluated_totals(*which.ranks, model);
   }
-  NatsSum sum;
-  for (std::int64_t i = 0; i < which.sequences; ++i) sum.add(sequence_nats.data_ptr<double>()[i]);
-  score.nats = sum.total();
+  RecallScore score = score_of(sums);
+  score.chance = 1.0 / static_cast<double>(task.options().values);
   score.tokens = which.sequences * which.length;
   return score;
 }

@@ -132,10 +132,11 @@ StepResult Learner::step(std::span<const TrainingBatch> batches, std::span<const
   using Clock = std::chrono::steady_clock;
   StepResult result;
   const std::uint64_t forwards_before = forwards_;
+  const std::int64_t number = steps_done_ + 1;
   if (!reducer_ && ranks_->size() > 1) {
     reducer_ = std::make_unique<GradientReducer>(dynamic_cast<GlooRanks&>(*ranks_), parameters_, bucket_order_);
   }
-  if (reducer_) reducer_->trace(trace_, steps_done_ + 1);
+  if (reducer_) reducer_->trace(trace_, number);
   try {
     for (NamedParameter& parameter : parameters_) parameter.value.mutable_grad().reset();
     Sums sums;
@@ -144,7 +145,7 @@ StepResult Learner::step(std::span<const TrainingBatch> batches, std::span<const
       const bool last = &batch == &batches.back();
       Clock::time_point begin = Clock::now();
       const at::Tensor objective = forward(batch, sums);
-      mark("forward", begin, steps_done_ + 1);
+      mark("forward", begin, number);
       // What heads saw is known before the backward pass, and travels during it.
       if (last) exchange.emplace(start_exchange(sums, votes));
       begin = Clock::now();
@@ -153,12 +154,12 @@ StepResult Learner::step(std::span<const TrainingBatch> batches, std::span<const
       } else {
         objective.backward();
       }
-      mark("backward", begin, steps_done_ + 1);
+      mark("backward", begin, number);
       ++forwards_;
     }
     Clock::time_point begin = Clock::now();
     finish_exchange(std::move(*exchange), batches, result);
-    mark("sums of routing", begin, steps_done_ + 1);
+    mark("sums of routing", begin, number);
     result.gradient_norm = gradient_norm(parameters_);
     check_finite(batches, result);
   } catch (...) {
@@ -172,7 +173,7 @@ StepResult Learner::step(std::span<const TrainingBatch> batches, std::span<const
   optimizer_->step(result.learning_rate, clip_scale(result.gradient_norm, config_.train.clip));
   if (shards_) shards_->share_values();
   result.routing = model_->update_centroids();
-  mark("optimiser and centroids", begin, steps_done_);
+  mark("optimiser and centroids", begin, number);
   return result;
 }
 
