@@ -119,6 +119,7 @@ class RankFlock {
   void collect();
   bool any_running() const;
   std::optional<RankFailure> find_dead();
+  std::optional<RankFailure> find_stuck();
   void pass_interrupts_on();
   void end_the_rest(const RankFailure& failure);
   void kill_all();
@@ -128,6 +129,7 @@ class RankFlock {
   RankKeys keys_;
   Jury jury_;
   std::vector<Child> children_;
+  std::vector<std::optional<Clock::time_point>> ended_;  // when each rank was first known to be at its end
   bool interrupted_ = false;
   int exit_code_ = kDone;
 };
@@ -174,6 +176,22 @@ std::optional<RankFailure> RankFlock::find_dead() {
   return std::nullopt;
 }
 
+// A rank that has said that it ends sends no beats any more; its process must end soon.
+std::optional<RankFailure> RankFlock::find_stuck() {
+  ended_.resize(children_.size());
+  for (std::size_t rank = 0; rank < children_.size(); ++rank) {
+    if (!children_[rank].running) continue;
+    const auto beat = beat_from_text(store_.get(keys_.beat(static_cast<int>(rank))).value_or(""));
+    if (!beat || beat->phase != RankPhase::ended) continue;
+    if (!ended_[rank]) ended_[rank] = Clock::now();
+    if (Clock::now() - *ended_[rank] < judge_limits(options_.timeout).silent) continue;
+    return RankFailure{.rank = static_cast<int>(rank),
+                       .step = jury_.last_step(),
+                       .reason = "its work is done, but its process does not end; it hangs or is stopped"};
+  }
+  return std::nullopt;
+}
+
 void RankFlock::pass_interrupts_on() {
   if (interrupted_ || !InterruptGuard::requested()) return;
   interrupted_ = true;
@@ -192,6 +210,7 @@ std::optional<RankFailure> RankFlock::watch() {
     failure = find_dead();
     if (!failure && Clock::now() >= next_look) {
       failure = jury_.look();
+      if (!failure) failure = find_stuck();
       if (failure) exit_code_ = kFailed;
       next_look = Clock::now() + period;
     }
