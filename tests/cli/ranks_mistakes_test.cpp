@@ -55,7 +55,8 @@ TEST_F(CliRankMistakes, TwoProcessesOfOneRankAreNamed) {
 TEST_F(CliRankMistakes, AnUnreachableMasterIsNamed) {
   const int port = free_port();
   const auto outcomes = run_processes({{.rank = 1, .arguments = arguments("run")}}, port);
-  expect_one_line(outcomes[0], 1, {"nobody answered at 127.0.0.1:" + std::to_string(port) + " for 4.0 s", "MASTER_ADDR"});
+  expect_one_line(outcomes[0], 1,
+                  {"nobody answered at 127.0.0.1:" + std::to_string(port) + " for 4.0 s", "MASTER_ADDR"});
 }
 
 TEST_F(CliRankMistakes, ATakenPortIsNamed) {
