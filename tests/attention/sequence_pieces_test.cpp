@@ -120,6 +120,8 @@ TEST(SequencePieces, ReadWhatStandsBeforeThemAtItsOwnRank) {
   EXPECT_EQ(plan.plan().views[0].key_to, 6);
   const float* rows = last.cache.key_rows().data;
   EXPECT_EQ(std::vector<float>(rows, rows + 5), (std::vector<float>{10, 20, 30, 40, 50}));
+  const float* numbers = last.cache.value_rows().data;
+  EXPECT_EQ(std::vector<float>(numbers, numbers + 5), (std::vector<float>{-1, -2, -3, -4, -5}));
   last.cache.release(last.sequences);
   last.cache.drop_sequence(0);
   EXPECT_EQ(last.cache.rows_in_use(), 0);

@@ -277,6 +277,36 @@ TEST(SplitSequences, ThatTheRanksSeeDifferentlyAreRefusedOnAllOfThem) {
   }
 }
 
+TEST(SplitSequences, WithIdsOutsideOfTheVocabularyOrPastAnImageAreRefusedOnAllRanks) {
+  for (const std::int32_t wrong : {-1, 37}) {
+    const auto errors = try_over_ranks(2, [&](RankGroup& group) {
+      Transformer model = make_split_model(split_experiment("local"));
+      std::vector<std::int32_t> ids(20, 3);
+      ids[4] = wrong;
+      sequence_likelihood(*model, ids, {.ranks = &group});
+    });
+    for (const auto& error : errors) {
+      ASSERT_TRUE(error);
+      EXPECT_THROW(std::rethrow_exception(error), InputError);
+    }
+  }
+  ExperimentConfig config = small_experiment("local");
+  config.model.image_height = 2;
+  config.model.image_width = 4;
+  config.patterns.local.relative = RelativePosition::none;
+  config.train.sequence_length = 24;
+  Transformer model(config, at::TensorOptions().dtype(at::kFloat));
+  EXPECT_THROW(sequence_likelihood(*model, std::vector<std::uint8_t>(25, 3), {}), InputError);
+  const std::vector<std::uint8_t> image(24, 3);
+  over_ranks(2, [&](RankGroup& group) {
+    Transformer mine(config, at::TensorOptions().dtype(at::kFloat));
+    const auto result = sequence_likelihood(*mine, image, {.ranks = &group});
+    mine->eval();
+    const at::NoGradGuard no_gradient;
+    EXPECT_TRUE(at::equal(result.nats, mine->loss(at::full({1, 24}, 3, at::kLong), {}).nats[0]));
+  });
+}
+
 TEST(EvenPieces, DifferByOneTokenAndTheLongerOnesComeFirst) {
   EXPECT_EQ(even_pieces(10, 1), (Ends{10}));
   EXPECT_EQ(even_pieces(10, 3), (Ends{4, 7, 10}));

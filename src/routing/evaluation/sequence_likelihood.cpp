@@ -50,6 +50,18 @@ void check_pieces(std::span<const std::int64_t> ends, std::int64_t tokens, int r
   require<InputError>(begin == tokens, "the last piece ends at token ", begin, ", but the sequence has ", tokens);
 }
 
+// All ranks look at all tokens, so that none of them goes on alone.
+void check_ids(const SequenceModel& model, TokenView tokens) {
+  const ModelConfig& config = model.config().model;
+  const std::int64_t longest = config.image_height * config.image_width * 3;
+  require<InputError>(longest == 0 || tokens.size() <= longest, model.config().name, ": a sequence of ", tokens.size(),
+                      " tokens, but an image has ", longest);
+  for (std::int64_t token = 0; token < tokens.size(); ++token) {
+    require<InputError>(tokens[token] >= 0 && tokens[token] < config.vocab_size, model.config().name, ": token ", token,
+                        " has the id ", tokens[token], ", but ids are 0 to ", config.vocab_size - 1);
+  }
+}
+
 // Rank r would wait for ever for keys that another one does not send.
 void check_same_call(RankGroup& ranks, TokenView tokens, const SequenceOptions& options,
                      std::span<const std::int64_t> ends) {
@@ -112,6 +124,7 @@ SequenceLikelihood sequence_likelihood(SequenceModel& model, TokenView tokens, c
   const std::vector<std::int64_t> ends = options.ends.empty() ? even_pieces(tokens.size(), ranks.size()) : options.ends;
   check_pieces(ends, tokens.size(), ranks.size());
   check_same_call(ranks, tokens, options, ends);
+  check_ids(model, tokens);
   const ReadingMode mode(model);
   const at::NoGradGuard no_gradient;
   std::optional<ModelCache> own_cache;
