@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
 #include <utility>
 
 namespace routing {
@@ -16,7 +15,6 @@ using kernels::QueryView;
 // size.
 constexpr std::int64_t kTile = kernels::kAttendTile;
 constexpr std::int64_t kFewestRows = 256;
-constexpr std::int64_t kMostTokens = std::numeric_limits<std::int32_t>::max() - kTile;  // positions are int32
 
 const float* row_of(const kernels::HeadRows<const float>& rows, std::int64_t sequence, std::int64_t head,
                     std::int64_t token) {
@@ -330,50 +328,6 @@ void HeadCache::set_memory(std::int64_t sequence, std::int64_t tokens, const ker
         join(to.lists[static_cast<std::size_t>(head * shape_.rules.lists + *next++)], row, narrow(token));
       }
     }
-  }
-}
-
-void HeadCache::begin_at(std::int64_t sequence, std::int64_t position) {
-  require<InputError>(!shape_.memory, "cache: heads that read a memory were told to begin at position ", position,
-                      ", but only heads that read their own sequence can");
-  require<InputError>(position >= 0 && position <= kMostTokens, "cache: a sequence was told to begin at position ",
-                      position, ", but positions are 0 to ", kMostTokens);
-  require<InputError>(at(sequence).length == 0, "cache: sequence ", sequence, " has read ", at(sequence).length,
-                      " tokens, but only a new one can begin at position ", position);
-  at(sequence).length = position;
-  at(sequence).lacks_past = position > 0;
-}
-
-void HeadCache::skip_ranks(std::int64_t sequence, std::span<const std::int64_t> ranks) {
-  std::vector<List>& lists = at(sequence).lists;
-  require<InputError>(ranks.size() == lists.size(), "cache: ranks of ", ranks.size(), " lists, but there are ",
-                      lists.size());
-  for (std::size_t list = 0; list < lists.size(); ++list) {
-    require<InputError>(lists[list].end_rank() == 0, "cache: list ", list, " of sequence ", sequence, " has ",
-                        lists[list].end_rank(), " keys, but only a new sequence takes those before it");
-    lists[list].dropped = ranks[list];
-  }
-  at(sequence).lacks_past = false;
-}
-
-void HeadCache::join_past(std::int64_t sequence, const PastKeys& past) {
-  const auto width = static_cast<std::size_t>(1 + shape_.key_dim + shape_.value_dim);
-  std::vector<std::int32_t> rows;
-  for (std::size_t place = 0; place < past.rows.size(); place += width) {
-    // Only copied, never read as what it is not.
-    const auto* key = reinterpret_cast<const float*>(past.rows.data() + place + 1);
-    rows.push_back(take_row(key, key + shape_.key_dim));
-  }
-  List* list = at(sequence).lists.data() + past.head * shape_.rules.lists;
-  const std::int32_t* member = past.members.data();
-  for (const std::int64_t count : past.counts) {
-    for (std::int64_t n = 0; n < count; ++n, ++member) {
-      const auto row = static_cast<std::size_t>(*member);
-      require<InputError>(*member >= 0 && row < rows.size(), "cache: key ", *member, " of ", rows.size(),
-                          " joins a list; do all ranks read the same model?");
-      join(*list, rows[row], past.rows[row * width]);
-    }
-    ++list;
   }
 }
 

@@ -19,6 +19,7 @@
 #include <ATen/ATen.h>
 
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -83,6 +84,9 @@ class HeadCache {
 
   // Makes room for so many more rows at once.
   void reserve(std::int64_t rows);
+  // Hands back the room of rows that nobody holds, if it is more than a quarter of all: after a long piece. Plans made
+  // before are worth nothing then.
+  void compact();
   std::int64_t rows_in_use() const { return rows_in_use_; }
   std::int64_t bytes() const;  // of the store
 
@@ -102,6 +106,9 @@ class HeadCache {
     std::vector<List> lists;  // [heads, lists]
   };
   struct UnitQueries;  // what is known of a unit's queries while a plan is made
+
+  // Positions are int32.
+  static constexpr std::int64_t kMostTokens = std::numeric_limits<std::int32_t>::max() - kernels::kAttendTile;
 
   Sequence& at(std::int64_t sequence);
   const Sequence& at(std::int64_t sequence) const;

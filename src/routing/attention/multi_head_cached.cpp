@@ -217,6 +217,10 @@ at::Tensor MultiHeadAttentionImpl::forward_cached(const at::Tensor& input, Atten
   for (std::size_t index = 0; index < groups_.size(); ++index) {
     attend_cached(index, read[index], call, cache, merged);
     read[index] = {};
+    if (pieces == nullptr) continue;
+    // A piece is long: of what it took for a moment, each layer would keep as much.
+    cache.groups_[index].last_plan = {};
+    cache.groups_[index].heads.compact();
   }
   return merge_heads(merged, precision);
 }
