@@ -67,6 +67,37 @@ TEST(HeadCache, AWindowHoldsItsLastKeysOnly) {
   EXPECT_EQ(cache.rows_in_use(), 0);
 }
 
+TEST(HeadCache, CompactingKeepsRowsRanksAndHolders) {
+  HeadCache cache = cache_of({.lists = 2, .lookback = 3});
+  const Numbers sequence{0};
+  cache.add_sequence(0);
+  Tokens many(1000);
+  cache.append(many.in(sequence, {0, 1}));
+  cache.release(sequence);
+  cache.fork_sequence(0, 1);
+  cache.compact();
+  EXPECT_EQ(cache.bytes(), 3 * 2 * 4);
+  EXPECT_EQ(cache.rows_in_use(), 3);
+  const float* keys = cache.key_rows().data;
+  const float* values = cache.value_rows().data;
+  EXPECT_EQ(std::vector<float>(keys, keys + 3), (std::vector<float>{9970, 9980, 9990}));
+  EXPECT_EQ(std::vector<float>(values, values + 3), (std::vector<float>{-997, -998, -999}));
+  cache.compact();
+  EXPECT_EQ(cache.bytes(), 3 * 2 * 4) << "there is nothing to hand back";
+  Tokens two(2);
+  const CachedPlan plan = cache.append(two.in(sequence, {0}));
+  EXPECT_EQ(plan.keys_of(0, 0, 1), (std::vector<std::int32_t>{999, 1000, 1001}));
+  EXPECT_EQ(plan.plan().views[0].key_to % 64, 1001 % 64) << "ranks are those of the whole list";
+  cache.release(sequence);
+  EXPECT_EQ(cache.rows_in_use(), 5) << "list 1 and the fork still hold the old ones";
+  cache.drop_sequence(0);
+  EXPECT_EQ(cache.rows_in_use(), 3);
+  cache.drop_sequence(1);
+  EXPECT_EQ(cache.rows_in_use(), 0);
+  cache.compact();
+  EXPECT_EQ(cache.bytes(), 0);
+}
+
 TEST(HeadCache, ATokenInSeveralListsIsKeptOnceUntilTheLastLetsGo) {
   HeadCache cache = cache_of({.lists = 2, .lookback = 2});
   const Numbers sequence{0};

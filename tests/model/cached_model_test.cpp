@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace routing {
@@ -203,6 +204,63 @@ TEST(CachedModels, SequencesOfDifferentLengthsStepTogether) {
       EXPECT_EQ(cache.length(sequences[1]), 51);
     }
   }
+}
+
+// The readers of pieces are elsewhere; this one is alone.
+class OnePiece : public PieceExchange {
+ public:
+  int piece() const override { return 0; }
+  int pieces() const override { return 1; }
+  at::Tensor gather(const at::Tensor& numbers) override { return numbers.unsqueeze(0); }
+  void send(const at::Tensor& /*words*/, int later) override { throw InputError("sent to " + std::to_string(later)); }
+  at::Tensor receive(int earlier) override { throw InputError("received from " + std::to_string(earlier)); }
+};
+
+TEST(CachedModels, NatsAreThoseOfTheWholePass) {
+  for (const ContentCase& each : causal_cases()) {
+    Transformer model(each.config, at::TensorOptions().dtype(at::kFloat));
+    model->eval();
+    const at::NoGradGuard no_gradient;
+    const at::Tensor tokens = random_tokens(1, 300, 37, 30);
+    const at::Tensor previous = tokens.roll(1, 1);
+    const at::Tensor expected = model->loss(tokens, {}).nats;
+    ModelCache cache = model->make_cache();
+    const std::vector<std::int64_t> sequence{cache.add_sequence()};
+    OnePiece alone;
+    // The first tokens as the one piece of their sequence, which makes no difference.
+    for (const auto& [first, count, pieces] :
+         {std::tuple(0, 200, &alone), {200, 100, static_cast<OnePiece*>(nullptr)}}) {
+      EXPECT_TRUE(at::equal(model->nats_cached(previous.narrow(1, first, count), tokens.narrow(1, first, count), cache,
+                                               sequence, {.pieces = pieces}),
+                            expected.narrow(1, first, count)))
+          << each.name;
+    }
+    const auto refused = [&](std::int64_t targets, const CachedContext& context) {
+      EXPECT_THROW(model->nats_cached(previous.narrow(1, 0, 5), tokens.narrow(1, 0, targets), cache, sequence, context),
+                   InputError);
+    };
+    refused(4, {});
+    refused(5, {.last_only = true});
+    refused(5, {.pieces = &alone});  // it has begun
+    cache.begin_at(cache.add_sequence(), 7);
+    EXPECT_THROW(model->logits_cached(previous.narrow(1, 0, 5), cache, std::vector<std::int64_t>{1}, {}), InputError)
+        << "nobody has told what stands before";
+  }
+}
+
+TEST(CachedModels, PiecesAreForOneSequenceOfADecoderOnlyModel) {
+  OnePiece alone;
+  Transformer model(long_experiment("local"), at::TensorOptions().dtype(at::kFloat));
+  model->eval();
+  ModelCache two = model->make_cache();
+  const std::vector<std::int64_t> both{two.add_sequence(), two.add_sequence()};
+  EXPECT_THROW(model->logits_cached(random_tokens(2, 3, 37, 1), two, both, {.pieces = &alone}), InputError);
+  EncoderDecoder pairs(small_pairs_experiment("full"), at::TensorOptions().dtype(at::kFloat));
+  pairs->eval();
+  ModelCache cache = pairs->make_cache();
+  const std::vector<std::int64_t> sequence{pairs->begin_sequence(cache, random_tokens(1, 24, 40, 2), {})};
+  EXPECT_THROW(pairs->logits_cached(random_tokens(1, 3, 40, 3), cache, sequence, {.pieces = &alone}), InputError);
+  EXPECT_THROW(cache.begin_at(sequence[0], 5), InputError);
 }
 
 TEST(CachedModels, ImagesKnowTheirPlaces) {

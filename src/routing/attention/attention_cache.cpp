@@ -21,6 +21,10 @@ void AttentionCache::drop_sequence(std::int64_t sequence) {
   for (Group& group : groups_) group.heads.drop_sequence(sequence);
 }
 
+void AttentionCache::begin_at(std::int64_t sequence, std::int64_t position) {
+  for (Group& group : groups_) group.heads.begin_at(sequence, position);
+}
+
 void AttentionCache::reserve(std::int64_t tokens) {
   for (Group& group : groups_) {
     if (!group.shape.memory && keeps_everything(group.shape)) group.heads.reserve(tokens * group.shape.heads);

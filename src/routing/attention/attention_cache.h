@@ -20,6 +20,7 @@ class AttentionCache {
   void add_sequence(std::int64_t sequence);
   void fork_sequence(std::int64_t from, std::int64_t to);
   void drop_sequence(std::int64_t sequence);
+  void begin_at(std::int64_t sequence, std::int64_t position);
   std::int64_t length(std::int64_t sequence) const { return groups_.front().heads.length(sequence); }
   // Makes room for so many more tokens of one sequence; only heads without a window need any.
   void reserve(std::int64_t tokens);

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
 #include <utility>
 
 namespace routing {
@@ -16,7 +15,6 @@ using kernels::QueryView;
 // size.
 constexpr std::int64_t kTile = kernels::kAttendTile;
 constexpr std::int64_t kFewestRows = 256;
-constexpr std::int64_t kMostTokens = std::numeric_limits<std::int32_t>::max() - kTile;  // positions are int32
 
 const float* row_of(const kernels::HeadRows<const float>& rows, std::int64_t sequence, std::int64_t head,
                     std::int64_t token) {
@@ -275,6 +273,9 @@ CachedPlan HeadCache::append(const NewTokens& tokens, CachedPlan discarded) {
   for (auto sequence = tokens.sequences.begin(); sequence != tokens.sequences.end(); ++sequence) {
     require<InputError>(std::find(tokens.sequences.begin(), sequence, *sequence) == sequence, "cache: sequence ",
                         *sequence, " is named twice; give its tokens in one row");
+    require<InputError>(!at(*sequence).lacks_past, "cache: sequence ", *sequence, " begins at position ",
+                        at(*sequence).length,
+                        ", but its keys before that are missing; read it with CachedContext::pieces");
     require<InputError>(at(*sequence).length <= kMostTokens - tokens.tokens, "cache: sequence ", *sequence,
                         " would have ", at(*sequence).length + tokens.tokens, " tokens, but ", kMostTokens,
                         " are the most");

@@ -19,6 +19,7 @@
 #include <ATen/ATen.h>
 
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -63,11 +64,29 @@ class HeadCache {
   void set_memory(std::int64_t sequence, std::int64_t tokens, const kernels::HeadRows<const float>& keys,
                   const kernels::HeadRows<const float>& values, std::span<const TokenLists> key_lists);
 
+  // A sequence whose beginning others have read (sequence_pieces.h). It must be new; its next token stands at this
+  // position, and before that come skip_ranks() and the keys that it can still read with join_past().
+  void begin_at(std::int64_t sequence, std::int64_t position);
+  // How many keys of each list, [heads * lists], stand before those that will join.
+  void skip_ranks(std::int64_t sequence, std::span<const std::int64_t> ranks);
+  // Keys of one head that joined its lists before `position`, piece after piece.
+  struct PastKeys {
+    std::int64_t head = 0;
+    std::span<const std::int32_t> rows = {};     // [rows, 1 + key_dim + value_dim]: position, then the bits of floats
+    std::vector<std::int64_t> counts = {};       // [lists]: keys that join each list
+    std::span<const std::int32_t> members = {};  // their rows, list after list, in the order of time
+  };
+  void join_past(std::int64_t sequence, const PastKeys& past);
+
+  const HeadCacheShape& shape() const { return shape_; }
   kernels::HeadRows<const float> key_rows() const;
   kernels::HeadRows<const float> value_rows() const;
 
   // Makes room for so many more rows at once.
   void reserve(std::int64_t rows);
+  // Hands back the room of rows that nobody holds, if it is more than a quarter of all: after a long piece. Plans made
+  // before are worth nothing then.
+  void compact();
   std::int64_t rows_in_use() const { return rows_in_use_; }
   std::int64_t bytes() const;  // of the store
 
@@ -82,10 +101,14 @@ class HeadCache {
   };
   struct Sequence {
     bool exists = false;
+    bool lacks_past = false;  // begun at a position, but nobody has told what stands before
     std::int64_t length = 0;
     std::vector<List> lists;  // [heads, lists]
   };
   struct UnitQueries;  // what is known of a unit's queries while a plan is made
+
+  // Positions are int32.
+  static constexpr std::int64_t kMostTokens = std::numeric_limits<std::int32_t>::max() - kernels::kAttendTile;
 
   Sequence& at(std::int64_t sequence);
   const Sequence& at(std::int64_t sequence) const;

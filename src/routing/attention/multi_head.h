@@ -12,6 +12,7 @@
 #include "routing/attention/centroids.h"
 #include "routing/attention/head_probe.h"
 #include "routing/attention/pattern.h"
+#include "routing/attention/piece_exchange.h"
 #include "routing/attention/plan.h"
 #include "routing/config/attention.h"
 #include "routing/ops/attend.h"
@@ -57,8 +58,11 @@ class MultiHeadAttentionImpl : public torch::nn::Module {
   // The same for sequences that are read piece by piece: input [sequences, tokens, width] holds the next tokens of some
   // sequences of the cache, equally many of each, and the result is what forward() of the whole sequences has at their
   // places, bit for bit. Float32 on the CPU, in evaluation, without gradients.
+  //
+  // With `pieces` the input is a piece of one sequence whose other pieces are read elsewhere at the same time: takes
+  // the keys that stand before it from there (sequence_pieces.h). For self-attention.
   at::Tensor forward_cached(const at::Tensor& input, AttentionCache& cache, std::span<const std::int64_t> sequences,
-                            MatmulPrecision precision) const;
+                            MatmulPrecision precision, PieceExchange* pieces = nullptr) const;
   // An empty cache for this layer. Throws an InputError where there is a reason against it.
   AttentionCache make_cache() const;
   // Why a sequence cannot be read piece by piece; empty if it can.
@@ -110,8 +114,15 @@ class MultiHeadAttentionImpl : public torch::nn::Module {
     std::span<const std::int64_t> sequences = {};
     MatmulPrecision precision = MatmulPrecision::fp32;
   };
-  void attend_cached(std::size_t index, const QueryKey& qk, const at::Tensor& v, const CachedCall& call,
-                     AttentionCache& cache, at::Tensor& output) const;
+  // New tokens as a group of heads reads them and its cache keeps them.
+  struct CachedTokens {
+    at::Tensor queries, keys, values;  // no keys and values with a memory
+    std::vector<TokenLists> query_lists, key_lists;
+  };
+  CachedTokens cached_tokens(std::size_t index, const QueryKey& qk, const at::Tensor& v, const CachedCall& call,
+                             const AttentionCache& cache) const;
+  void attend_cached(std::size_t index, const CachedTokens& tokens, const CachedCall& call, AttentionCache& cache,
+                     at::Tensor& output) const;
   GroupProbe make_probe(const Group& group, const QueryKey& qk, const PatternPlan& plan) const;
   at::Tensor attend_with_recency(const QueryKey& qk, const at::Tensor& v, const Plan& plan,
                                  AttendOptions options) const;

@@ -1,6 +1,7 @@
 // The part of MultiHeadAttention that reads sequences piece by piece.
 #include "routing/attention/multi_head.h"
 #include "routing/attention/recency.h"
+#include "routing/attention/sequence_pieces.h"
 #include "routing/core/error.h"
 #include "routing/kernels/attend.h"
 
@@ -118,36 +119,48 @@ void MultiHeadAttentionImpl::set_memory(AttentionCache& cache, std::int64_t sequ
   }
 }
 
-void MultiHeadAttentionImpl::attend_cached(std::size_t index, const QueryKey& qk, const at::Tensor& v,
-                                           const CachedCall& call, AttentionCache& cache, at::Tensor& output) const {
+MultiHeadAttentionImpl::CachedTokens MultiHeadAttentionImpl::cached_tokens(std::size_t index, const QueryKey& qk,
+                                                                           const at::Tensor& v, const CachedCall& call,
+                                                                           const AttentionCache& cache) const {
+  const Group& group = groups_[index];
+  std::vector<std::int64_t> first_positions;
+  for (const std::int64_t sequence : call.sequences) {
+    first_positions.push_back(cache.groups_.at(index).heads.length(sequence));
+  }
+  CachedTokens read{.queries = with_adjacent_numbers(qk.q),
+                    .keys = qk.k.defined() ? with_adjacent_numbers(qk.k) : qk.k,
+                    .values = v,
+                    .query_lists = group.pattern->token_lists(qk.q, first_positions),
+                    .key_lists = {}};
+  const bool separate = qk.k.defined() && !group.config.shared_query_key;
+  if (separate && group.pattern->lists_depend_on_content()) {
+    read.key_lists = group.pattern->token_lists(qk.k, first_positions);
+  }
+  if (group.config.recency) {
+    read.queries = with_column(read.queries, [](auto...) { return 1.0F; });
+    read.keys = with_recency(read.keys, first_positions, scale_of(group));
+  }
+  return read;
+}
+
+void MultiHeadAttentionImpl::attend_cached(std::size_t index, const CachedTokens& read, const CachedCall& call,
+                                           AttentionCache& cache, at::Tensor& output) const {
   const Group& group = groups_[index];
   AttentionCache::Group& kept = cache.groups_.at(index);
-  std::vector<std::int64_t> first_positions;
-  for (const std::int64_t sequence : call.sequences) first_positions.push_back(kept.heads.length(sequence));
-  const std::vector<TokenLists> query_lists = group.pattern->token_lists(qk.q, first_positions);
-  std::vector<TokenLists> key_lists;
-  const bool separate = qk.k.defined() && !group.config.shared_query_key;
-  if (separate && group.pattern->lists_depend_on_content())
-    key_lists = group.pattern->token_lists(qk.k, first_positions);
-  HeadCache::NewTokens tokens{
-      .sequences = call.sequences, .tokens = qk.q.size(2), .query_lists = query_lists, .key_lists = key_lists};
-  const double scale = scale_of(group);
-  at::Tensor queries = with_adjacent_numbers(qk.q);
-  at::Tensor keys = qk.k.defined() ? with_adjacent_numbers(qk.k) : qk.k;
-  if (group.config.recency) {
-    queries = with_column(queries, [](auto...) { return 1.0F; });
-    keys = with_recency(keys, first_positions, scale);
-  }
-  if (keys.defined()) {
-    tokens.keys = rows_of(keys);
-    tokens.values = rows_of(v);
+  HeadCache::NewTokens tokens{.sequences = call.sequences,
+                              .tokens = read.queries.size(2),
+                              .query_lists = read.query_lists,
+                              .key_lists = read.key_lists};
+  if (read.keys.defined()) {
+    tokens.keys = rows_of(read.keys);
+    tokens.values = rows_of(read.values);
   }
   kept.last_plan = kept.heads.append(tokens, std::move(kept.last_plan));
   const at::Tensor& table = kept.relative_key.defined() ? kept.relative_key : kept.relative_value;
   kernels::AttendProblem problem{.plan = kept.last_plan.plan(),
                                  .rules = {.dim = kept.shape.key_dim,
                                            .value_dim = kept.shape.value_dim,
-                                           .scale = scale,
+                                           .scale = scale_of(group),
                                            .merge = group.config.merge,
                                            .merge_eps = group.config.merge_eps,
                                            .relative = group.config.relative,
@@ -155,35 +168,59 @@ void MultiHeadAttentionImpl::attend_cached(std::size_t index, const QueryKey& qk
                                            .relative_key = numbers_or_null(kept.relative_key),
                                            .relative_value = numbers_or_null(kept.relative_value),
                                            .bf16 = call.precision == MatmulPrecision::bf16 && !group.config.recency},
-                                 .q = rows_of(queries),
+                                 .q = rows_of(read.queries),
                                  .k = kept.heads.key_rows(),
                                  .v = kept.heads.value_rows()};
   problem.rules.packed_tables = AttentionCache::tables_for(kept, problem.rules);
   at::Tensor mine = output.narrow(2, group.first_head, group.config.heads);
-  std::vector<float> lse(static_cast<std::size_t>(qk.q.size(0) * qk.q.size(1) * qk.q.size(2)));
+  std::vector<float> lse(static_cast<std::size_t>(output.size(0) * group.config.heads * output.size(1)));
   kernels::attend_forward(problem, {mine.data_ptr<float>(), mine.stride(0), mine.stride(2), mine.stride(1)},
                           lse.data());
   kept.heads.release(call.sequences);
 }
 
 at::Tensor MultiHeadAttentionImpl::forward_cached(const at::Tensor& input, AttentionCache& cache,
-                                                  std::span<const std::int64_t> sequences,
-                                                  MatmulPrecision precision) const {
+                                                  std::span<const std::int64_t> sequences, MatmulPrecision precision,
+                                                  PieceExchange* pieces) const {
   const at::NoGradGuard no_gradient;
   require<InputError>(input.dim() == 3 && input.size(0) == static_cast<std::int64_t>(sequences.size()) &&
                           input.size(1) > 0 && input.size(2) == config_.width,
                       config_.name, ": input is ", input.sizes(), ", but must be [", sequences.size(), ", tokens, ",
                       config_.width, "] with at least one token");
   const bool cross = config_.kind == AttentionKind::cross;
+  require<InputError>(pieces == nullptr || (!cross && sequences.size() == 1), config_.name, ": pieces of ",
+                      sequences.size(), " sequences of ", cross ? "a decoder with a source" : "a decoder",
+                      " were given, but only one sequence of a decoder-only model is read in pieces elsewhere");
   const at::Tensor q = split_heads(input, query_weight_, precision);
   const at::Tensor k = key_weight_.defined() && !cross ? split_heads(input, key_weight_, precision) : at::Tensor();
   const at::Tensor v = cross ? at::Tensor() : split_heads(input, value_weight_, precision);
-  at::Tensor merged = at::empty({input.size(0), input.size(1), total_heads(config_), head_dim_}, input.options());
+  const CachedCall call{sequences, precision};
+  std::vector<CachedTokens> read;
   for (std::size_t index = 0; index < groups_.size(); ++index) {
     const Group& group = groups_[index];
     const QueryKey qk = cross ? QueryKey{prepared_queries(group, q), {}} : prepare(group, q, k);
-    attend_cached(index, qk, cross ? v : v.narrow(1, group.first_head, group.config.heads), {sequences, precision},
-                  cache, merged);
+    read.push_back(
+        cached_tokens(index, qk, cross ? v : v.narrow(1, group.first_head, group.config.heads), call, cache));
+  }
+  if (pieces != nullptr) {
+    std::vector<PieceKeys> keys;
+    for (std::size_t index = 0; index < groups_.size(); ++index) {
+      const CachedTokens& group = read[index];
+      keys.push_back({.cache = &cache.groups_.at(index).heads,
+                      .keys = group.keys,
+                      .values = group.values,
+                      .key_lists = group.key_lists.empty() ? group.query_lists : group.key_lists});
+    }
+    take_keys_before(*pieces, sequences.front(), keys);
+  }
+  at::Tensor merged = at::empty({input.size(0), input.size(1), total_heads(config_), head_dim_}, input.options());
+  for (std::size_t index = 0; index < groups_.size(); ++index) {
+    attend_cached(index, read[index], call, cache, merged);
+    read[index] = {};
+    if (pieces == nullptr) continue;
+    // A piece is long: of what it took for a moment, each layer would keep as much.
+    cache.groups_[index].last_plan = {};
+    cache.groups_[index].heads.compact();
   }
   return merge_heads(merged, precision);
 }

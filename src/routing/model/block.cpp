@@ -140,11 +140,11 @@ at::Tensor BlockImpl::forward_cached(const at::Tensor& input, BlockCache& cache,
                                      std::span<const std::int64_t> sequences, const ForwardContext& context) const {
   require<InputError>(!is_training(), "a cache was given to a model in training mode; call eval() first");
   at::Tensor x = sub_layer(input, attention_norm_, "attention output", context, [&](const at::Tensor& in) {
-    return attention_->forward_cached(in, cache.self, sequences, context.precision);
+    return attention_->forward_cached(in, cache.self, sequences, context.precision, context.pieces);
   });
   if (!cross_attention_.is_empty()) {
     x = sub_layer(x, cross_norm_, "cross-attention output", context, [&](const at::Tensor& in) {
-      return cross_attention_->forward_cached(in, *cache.cross, sequences, context.precision);
+      return cross_attention_->forward_cached(in, *cache.cross, sequences, context.precision, context.pieces);
     });
   }
   return sub_layer(x, feedforward_norm_, "feedforward output", context,

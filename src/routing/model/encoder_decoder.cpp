@@ -170,6 +170,9 @@ std::int64_t EncoderDecoderImpl::begin_sequence(ModelCache& cache, const at::Ten
 at::Tensor EncoderDecoderImpl::logits_cached(const at::Tensor& previous, ModelCache& cache,
                                              std::span<const std::int64_t> sequences,
                                              const CachedContext& context) const {
+  require<InputError>(context.pieces == nullptr, config().name,
+                      ": a piece of a target was given, but only sequences of a decoder-only model are read in pieces "
+                      "elsewhere; read the whole target here");
   const at::NoGradGuard no_gradient;
   const ForwardContext forward{.precision = context.precision};
   const auto id_at = [](std::int64_t position, std::int64_t before) { return position == 0 ? kStartToken : before; };

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "routing/attention/pattern.h"
+#include "routing/attention/piece_exchange.h"
 #include "routing/config/experiment.h"
 #include "routing/ops/linear.h"
 
@@ -18,6 +19,8 @@ struct ForwardContext {
   at::Tensor sample_ids = {};  // int64 [batch]: identities of the sequences, for dropout; undefined means 0, 1, 2 …
   std::uint64_t step = 0;      // counts training forwards: names the draws of dropout and random patterns
   MatmulPrecision precision = MatmulPrecision::fp32;
+  // For layers that read with a cache only: this is a piece of one sequence, see CachedContext.
+  PieceExchange* pieces = nullptr;
 };
 
 class LayerNormImpl : public torch::nn::Module {

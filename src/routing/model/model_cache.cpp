@@ -41,6 +41,10 @@ void ModelCache::drop_sequence(std::int64_t sequence) {
   taken_[static_cast<std::size_t>(sequence)] = false;
 }
 
+void ModelCache::begin_at(std::int64_t sequence, std::int64_t position) {
+  for_each_attention([&](AttentionCache& cache) { cache.begin_at(sequence, position); });
+}
+
 void ModelCache::reserve(std::int64_t tokens) {
   for (BlockCache& layer : layers_) layer.self.reserve(tokens);
 }

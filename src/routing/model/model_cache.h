@@ -2,6 +2,7 @@
 #pragma once
 
 #include "routing/attention/attention_cache.h"
+#include "routing/attention/piece_exchange.h"
 #include "routing/ops/precision.h"
 
 #include <cstdint>
@@ -21,6 +22,8 @@ struct BlockCache {
 struct CachedContext {
   MatmulPrecision precision = MatmulPrecision::fp32;
   bool last_only = false;
+  // The tokens are a piece of one sequence whose other pieces are read elsewhere at the same time.
+  PieceExchange* pieces = nullptr;
 };
 
 // Made by a model's make_cache() and used with that model only, as long as its weights stay as they are.
@@ -33,6 +36,9 @@ class ModelCache {
   // Another sequence that has read what this one has. Both share it in memory.
   std::int64_t fork_sequence(std::int64_t sequence);
   void drop_sequence(std::int64_t sequence);
+  // A new sequence's next token stands at this position: others read what is before, at the same time, and the first
+  // pass over it must have CachedContext::pieces.
+  void begin_at(std::int64_t sequence, std::int64_t position);
 
   // Positions read so far.
   std::int64_t length(std::int64_t sequence) const { return layers_.front().self.length(sequence); }

@@ -165,10 +165,9 @@ ModelCache TransformerImpl::make_cache() const {
   return routing::make_cache(blocks_);
 }
 
-at::Tensor TransformerImpl::logits_cached(const at::Tensor& previous, ModelCache& cache,
+at::Tensor TransformerImpl::hidden_cached(const at::Tensor& previous, ModelCache& cache,
                                           std::span<const std::int64_t> sequences, const CachedContext& context) const {
-  const at::NoGradGuard no_gradient;
-  const ForwardContext forward{.precision = context.precision};
+  const ForwardContext forward{.precision = context.precision, .pieces = context.pieces};
   const auto id_at = [&](std::int64_t position, std::int64_t before) {
     if (reads_images()) return image_table_id(config().model, position, before);
     return position == 0 ? kStartToken : before;
@@ -176,7 +175,26 @@ at::Tensor TransformerImpl::logits_cached(const at::Tensor& previous, ModelCache
   const CachedInputs inputs = cached_inputs(config().name, previous, cache, sequences, id_at);
   at::Tensor x = forward_cached(blocks_, embed(inputs.ids, inputs.positions, forward), cache, sequences, forward);
   if (context.last_only) x = x.narrow(1, x.size(1) - 1, 1);
-  return linear(last_layers(x, forward), vocabulary_weight_, vocabulary_bias_, {.precision = context.precision});
+  return last_layers(x, forward);
+}
+
+at::Tensor TransformerImpl::logits_cached(const at::Tensor& previous, ModelCache& cache,
+                                          std::span<const std::int64_t> sequences, const CachedContext& context) const {
+  const at::NoGradGuard no_gradient;
+  return linear(hidden_cached(previous, cache, sequences, context), vocabulary_weight_, vocabulary_bias_,
+                {.precision = context.precision});
+}
+
+at::Tensor TransformerImpl::nats_cached(const at::Tensor& previous, const at::Tensor& targets, ModelCache& cache,
+                                        std::span<const std::int64_t> sequences, const CachedContext& context) const {
+  require<InputError>(targets.sizes() == previous.sizes() && !context.last_only, config().name, ": targets ",
+                      targets.sizes(), " of ", context.last_only ? "the last of " : "", "tokens ", previous.sizes(),
+                      "; give one for each");
+  const at::NoGradGuard no_gradient;
+  const at::Tensor last = hidden_cached(previous, cache, sequences, context);
+  return vocabulary_loss(last.flatten(0, 1), vocabulary_weight_, vocabulary_bias_, targets.flatten(),
+                         {.precision = context.precision})
+      .view(targets.sizes());
 }
 
 at::Tensor TransformerImpl::next_logits(std::span<const std::int64_t> tokens, const ForwardContext& context) {

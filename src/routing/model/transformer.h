@@ -48,6 +48,10 @@ class TransformerImpl : public SequenceModel {
   // there, bit for bit.
   at::Tensor logits_cached(const at::Tensor& previous, ModelCache& cache, std::span<const std::int64_t> sequences,
                            const CachedContext& context) const;
+  // The nats of these tokens instead: targets int64 [sequences, tokens] are what stands at those positions. What loss()
+  // of the whole sequences has there, bit for bit, [sequences, tokens].
+  at::Tensor nats_cached(const at::Tensor& previous, const at::Tensor& targets, ModelCache& cache,
+                         std::span<const std::int64_t> sequences, const CachedContext& context) const;
   // The prediction of the token behind these, [vocab_size], from a pass over all of them. Patterns that choose from a
   // whole sequence choose from these.
   at::Tensor next_logits(std::span<const std::int64_t> tokens, const ForwardContext& context);
@@ -75,6 +79,8 @@ class TransformerImpl : public SequenceModel {
     at::Tensor values, auxiliary;
   };
   Hidden hidden(const at::Tensor& tokens, const ForwardContext& context);
+  at::Tensor hidden_cached(const at::Tensor& previous, ModelCache& cache, std::span<const std::int64_t> sequences,
+                           const CachedContext& context) const;
 
   LayerPlace place_;
   at::Tensor table_, in_weight_, in_bias_;
