@@ -75,6 +75,7 @@ std::string made_up_text() {
 // The program itself, as a user would call it.
 void run_program(std::vector<std::string> arguments, const fs::path& log) {
   std::vector<char*> argv;
+  argv.reserve(arguments.size() + 1);
   for (std::string& argument : arguments) argv.push_back(argument.data());
   argv.push_back(nullptr);
   posix_spawn_file_actions_t files;
@@ -128,6 +129,7 @@ bench::RankRun train_once(const DistributedOptions& options, const fs::path& fol
 
 double median_of(const std::vector<bench::RankRun>& runs, double (*figure)(const bench::RankRun&)) {
   std::vector<double> values;
+  values.reserve(runs.size());
   for (const bench::RankRun& run : runs) values.push_back(figure(run));
   return bench::quantile(values, 0.5);
 }

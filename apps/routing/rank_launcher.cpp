@@ -52,12 +52,13 @@ std::vector<std::string> environment_of_rank(const LaunchOptions& options, int r
     const bool replaced = std::any_of(own.begin(), own.end(), [&](const auto& pair) { return pair.first == name; });
     if (!replaced) list.push_back(text);
   }
-  for (const auto& [name, value] : own) list.push_back(name + "=" + value);
+  for (auto& [name, value] : own) list.push_back(name.append("=").append(value));
   return list;
 }
 
 std::vector<char*> pointers(std::vector<std::string>& texts) {
   std::vector<char*> list;
+  list.reserve(texts.size() + 1);
   for (std::string& text : texts) list.push_back(text.data());
   list.push_back(nullptr);
   return list;
@@ -166,7 +167,7 @@ std::optional<RankFailure> RankFlock::find_dead() {
     // Ranks judge too: this one may have ended because of another.
     const auto verdict = store_.get(keys_.verdict());
     const auto told = verdict ? verdict : store_.get(keys_.failed(static_cast<int>(rank)));
-    const auto failure = told ? failure_from_record(*told) : std::nullopt;
+    auto failure = told ? failure_from_record(*told) : std::nullopt;
     if (failure) return failure;
     return RankFailure{.rank = static_cast<int>(rank),
                        .step = jury_.last_step(),

@@ -35,6 +35,7 @@ void note(const std::filesystem::path& run, int rank, const std::string& text) {
   ::setenv(kAttemptVariable, std::to_string(place.attempt + 1).c_str(), 1);
   std::vector<std::string> arguments = options.arguments;
   std::vector<char*> argv;
+  argv.reserve(arguments.size() + 1);
   for (std::string& argument : arguments) argv.push_back(argument.data());
   argv.push_back(nullptr);
   // At the moment of the exec: other threads still look at them.

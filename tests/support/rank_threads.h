@@ -44,6 +44,7 @@ inline std::vector<std::exception_ptr> try_over_ranks(int ranks, const std::func
                              .master_port = store.port(),
                              .store_is_kept = true},
                             {.timeout = kPatience});
+        session.join();
         try {
           body(session.group());
         } catch (...) {

@@ -62,7 +62,7 @@ class GradientReducer::State::Hook : public c10d::CommHookInterface {
   explicit Hook(State& state) : state_(state) {}
 
   c10::intrusive_ptr<c10::ivalue::Future> runHook(c10d::GradBucket& bucket) override {
-    const at::Tensor buffer = bucket.getBuffer();
+    const at::Tensor& buffer = bucket.getBuffer();
     const auto bytes = static_cast<std::int64_t>(buffer.nbytes());
     std::vector<at::Tensor> list{buffer};
     const Clock::time_point begin = Clock::now();

@@ -180,7 +180,7 @@ RankFailure Heartbeat::fail(const std::string& reason, bool secondary) {
   // Somebody judges within the time of silence; a little more for the way.
   const auto limit = judge_limits(options_.timeout);
   changed_.wait_for(lock, limit.waiting, [this] { return verdict_.has_value(); });
-  const RankFailure result = verdict_.value_or(own);
+  RankFailure result = verdict_.value_or(own);
   lock.unlock();
   let_others_read();
   return result;

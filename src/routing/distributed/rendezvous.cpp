@@ -1,6 +1,7 @@
 #include "routing/distributed/rendezvous.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <netdb.h>
 #include <sstream>
@@ -137,14 +138,14 @@ std::string own_address_towards(const std::string& host, std::uint16_t port) {
     // Connecting a datagram socket sends nothing, but chooses the way.
     sockaddr_storage own{};
     socklen_t size = sizeof(own);
-    char name[NI_MAXHOST] = {};
+    std::array<char, NI_MAXHOST> name{};
     const bool found =
         ::connect(socket, entry->ai_addr, entry->ai_addrlen) == 0 &&
         ::getsockname(socket, reinterpret_cast<sockaddr*>(&own), &size) == 0 &&
-        getnameinfo(reinterpret_cast<sockaddr*>(&own), size, name, sizeof(name), nullptr, 0, NI_NUMERICHOST) == 0;
+        getnameinfo(reinterpret_cast<sockaddr*>(&own), size, name.data(), name.size(), nullptr, 0, NI_NUMERICHOST) == 0;
     ::close(socket);
     if (!found) continue;
-    address = name;
+    address = name.data();
     break;
   }
   freeaddrinfo(list);

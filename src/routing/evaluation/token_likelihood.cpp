@@ -14,7 +14,7 @@ namespace {
 at::Tensor window_tokens(TokenView text, std::span<const EvalWindow> windows) {
   const std::int64_t length = windows.front().length;
   at::Tensor tokens = at::empty({static_cast<std::int64_t>(windows.size()), length}, at::kLong);
-  std::int64_t* out = tokens.data_ptr<std::int64_t>();
+  auto* out = tokens.data_ptr<std::int64_t>();
   for (const EvalWindow& window : windows) {
     text.copy(window.begin, std::span(out, static_cast<std::size_t>(length)));
     out += length;

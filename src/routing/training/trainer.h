@@ -124,7 +124,7 @@ class Trainer {
     bool time_is_up = false;
   };
   Votes votes_now() const;
-  Votes votes_of(const std::vector<std::int64_t>& sums) const;
+  static Votes votes_of(const std::vector<std::int64_t>& sums);
   StepResult take_step();
   void log_ranks(nlohmann::ordered_json& line);
   void check_ranks();

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <array>
 #include <set>
 #include <sstream>
 #include <unistd.h>
@@ -17,8 +18,8 @@ namespace routing {
 namespace {
 
 std::string host_name() {
-  char name[256] = {};
-  return ::gethostname(name, sizeof(name) - 1) == 0 ? name : "unknown host";
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown host";
 }
 
 // Where data lie may differ from machine to machine; what they are may not.
@@ -81,7 +82,7 @@ std::vector<std::int64_t> Trainer::own_votes() const {
   return {stop ? 1 : 0, time_is_up ? 1 : 0};
 }
 
-Trainer::Votes Trainer::votes_of(const std::vector<std::int64_t>& sums) const {
+Trainer::Votes Trainer::votes_of(const std::vector<std::int64_t>& sums) {
   return {.stop = sums.at(0) > 0, .time_is_up = sums.at(1) > 0};
 }
 
