@@ -39,7 +39,7 @@ struct ToyModel {
     for (std::int64_t b = 0; b < x.size(0); ++b) {
       for (std::int64_t i = 0; i < x.size(1); ++i) y[b][i].copy_(attended(x[b], i));
     }
-    return at::matmul(x + y, drawn({kWidth, kIds}, 2));
+    return logits_of(x + y);
   }
 
  private:
@@ -49,12 +49,31 @@ struct ToyModel {
     for (std::int64_t i = 0; i < values.numel(); ++i) values.data_ptr<float>()[i] = static_cast<float>(stream.normal());
     return values;
   }
+  static double dot(const float* a, const float* b) {
+    double sum = 0.0;
+    for (std::int64_t d = 0; d < kWidth; ++d) sum += static_cast<double>(a[d]) * static_cast<double>(b[d]);
+    return sum;
+  }
+  // By plain loops: which bits a BLAS gives a row may depend on how many rows there are, on some processors.
+  static at::Tensor logits_of(const at::Tensor& states) {
+    const at::Tensor weight = drawn({kIds, kWidth}, 2);
+    at::Tensor logits = at::empty({states.size(0), states.size(1), kIds}, at::kFloat);
+    const auto* state = states.data_ptr<float>();
+    auto* logit = logits.data_ptr<float>();
+    for (std::int64_t row = 0; row < states.size(0) * states.size(1); ++row) {
+      for (std::int64_t id = 0; id < kIds; ++id) {
+        logit[row * kIds + id] = static_cast<float>(dot(state + row * kWidth, weight.data_ptr<float>() + id * kWidth));
+      }
+    }
+    return logits;
+  }
   at::Tensor attended(const at::Tensor& x, std::int64_t i) const {
     at::Tensor sum = at::zeros({kWidth});
     double weights = 0.0;
+    const auto* rows = x.data_ptr<float>();
     for (std::int64_t j = 0; j < x.size(0); ++j) {
       if (!mask(i, j)) continue;
-      const double weight = std::exp(at::dot(x[i], x[j]).item<double>() / kWidth);
+      const double weight = std::exp(dot(rows + i * kWidth, rows + j * kWidth) / kWidth);
       sum += weight * x[j];
       weights += weight;
     }
