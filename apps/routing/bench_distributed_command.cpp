@@ -4,6 +4,7 @@
 #include "command_line.h"
 #include "commands.h"
 #include "output.h"
+#include "process_arguments.h"
 #include "routing/core/error.h"
 #include "routing/core/files.h"
 #include "routing/core/random.h"
@@ -74,10 +75,7 @@ std::string made_up_text() {
 
 // The program itself, as a user would call it.
 void run_program(std::vector<std::string> arguments, const fs::path& log) {
-  std::vector<char*> argv;
-  argv.reserve(arguments.size() + 1);
-  for (std::string& argument : arguments) argv.push_back(argument.data());
-  argv.push_back(nullptr);
+  const std::vector<char*> argv = pointers_to(arguments);
   posix_spawn_file_actions_t files;
   posix_spawn_file_actions_init(&files);
   posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);

@@ -2,9 +2,11 @@
 
 #include "commands.h"
 #include "interrupts.h"
+#include "process_arguments.h"
 #include "routing/core/error.h"
 #include "routing/distributed/heartbeat.h"
 #include "routing/training/rank_log.h"
+#include "routing/training/run_directory.h"
 
 #include <algorithm>
 #include <csignal>
@@ -56,20 +58,12 @@ std::vector<std::string> environment_of_rank(const LaunchOptions& options, int r
   return list;
 }
 
-std::vector<char*> pointers(std::vector<std::string>& texts) {
-  std::vector<char*> list;
-  list.reserve(texts.size() + 1);
-  for (std::string& text : texts) list.push_back(text.data());
-  list.push_back(nullptr);
-  return list;
-}
-
 // Rank 0 speaks on our terminal; what the others print goes to their logs.
 Child start_rank(const LaunchOptions& options, int rank, int port, int attempt) {
   std::vector<std::string> arguments = options.arguments;
   std::vector<std::string> environment = environment_of_rank(options, rank, port, attempt);
-  const std::vector<char*> argv = pointers(arguments);
-  const std::vector<char*> envp = pointers(environment);
+  const std::vector<char*> argv = pointers_to(arguments);
+  const std::vector<char*> envp = pointers_to(environment);
   int log = -1;
   if (rank > 0) {
     const std::filesystem::path path = rank_log_path(options.run, rank);
@@ -267,24 +261,12 @@ void make_log_folder(const std::filesystem::path& run) {
                      "; choose an --out that can be written");
 }
 
-// Its step; -1 where there is none.
-std::int64_t newest_checkpoint(const std::filesystem::path& run) {
-  std::int64_t newest = -1;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(run / "checkpoints", error)) {
-    const std::string name = entry.path().filename().string();
-    if (name.rfind("step-", 0) != 0 || !std::filesystem::exists(entry.path() / "DONE", error)) continue;
-    newest = std::max<std::int64_t>(newest, std::atoll(name.c_str() + 5));
-  }
-  return newest;
-}
-
 }  // namespace
 
 std::string remedy(const std::filesystem::path& run) {
-  const std::int64_t newest = newest_checkpoint(run);
-  if (newest < 0) return "; start again with --resume auto";
-  return "; the checkpoint of step " + std::to_string(newest) + " is whole, go on with --resume auto";
+  const auto newest = RunDirectory(run).newest_checkpoint();
+  if (!newest) return "; start again with --resume auto";
+  return "; the checkpoint of step " + std::to_string(newest->step) + " is whole, go on with --resume auto";
 }
 
 int launch_ranks(const LaunchOptions& options) {
@@ -306,7 +288,9 @@ int launch_ranks(const LaunchOptions& options) {
       return exit_code;
     }
     // A rank that was lost before it had read the checkpoint knew of no step.
-    failure->step = std::max(failure->step, newest_checkpoint(options.run));
+    if (const auto newest = RunDirectory(options.run).newest_checkpoint()) {
+      failure->step = std::max(failure->step, newest->step);
+    }
     const bool again = attempt < options.restarts && !InterruptGuard::requested();
     std::cerr << "routing: " << (again ? "" : "error: ") << failure->text() << remedy(options.run) << "\n";
     if (!again) return kFailed;

@@ -100,6 +100,11 @@ int run(const TrainOptions& options, const ProgramOptions& program) {
                          std::to_string(place->rank) + ": both say who the ranks are",
                      "leave --ranks out under torchrun, srun or mpirun; unset RANK and WORLD_SIZE otherwise");
   }
+  if (options.ranks == 1 && !place && (options.restarts > 0 || options.shard_optimizer)) {
+    throw UsageError(std::string(options.restarts > 0 ? "--restarts" : "--shard-optimizer") +
+                         " is for several ranks, but there is one",
+                     "start more with --ranks N, or leave it out");
+  }
   const bool no_data = config.data.path.empty() && !is_made_up(config.data.format);
   if (no_data && options.resumes()) {
     throw UsageError(options.out + ": holds no run to go on with",

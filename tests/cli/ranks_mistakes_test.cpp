@@ -97,6 +97,8 @@ TEST_F(CliRankMistakes, WrongArgumentsAreRefused) {
   expect_refused(train("run", 6, 3), {"train.batch_size is 5", "6 ranks"});
   expect_refused(train("run", 0, 3), {"--ranks"});
   expect_refused(train("run", 2, 3) + "--timeout 0", {"--timeout"});
+  expect_refused(train("run", 1, 3) + "--restarts 1", {"--restarts is for several ranks, but there is one"});
+  expect_refused(train("run", 1, 3) + "--shard-optimizer", {"--shard-optimizer is for several ranks"});
   EXPECT_FALSE(fs::exists(folder_ / "run/config.toml"));
   const auto with = [&](const std::string& variables, const std::string& more) {
     return run(small() + "--data text --out run --steps 3 " + more, variables);

@@ -117,6 +117,14 @@ TEST_F(CliRanks, AWriteThatTakesLongerThanTheTimeoutEndsNothing) {
   EXPECT_GT(seconds.at(3) - seconds.at(2), 15.0);
 }
 
+TEST_F(CliRanks, OneRankHasATraceToo) {
+  expect_done(train("run", 1, 3) + "--trace 2");
+  const auto trace = nlohmann::json::parse(text_of(folder_ / "run/ranks/trace-rank-0000.json"));
+  int backward = 0;
+  for (const auto& event : trace.at("traceEvents")) backward += event.at("name") == "backward" ? 1 : 0;
+  EXPECT_EQ(backward, 2);
+}
+
 TEST_F(CliRanks, CtrlCStopsAllRanksAfterOneStepWithTheStateSaved) {
   const std::string command =
       "cd '" + folder_.string() + "' && { '" + ROUTING_PROGRAM + "' " + train("run", 2, 100000) +

@@ -72,13 +72,7 @@ TEST(EvaluatingRanks, TheScoreOfPairsIsThatOfOneRank) {
 }
 
 TEST(EvaluatingRanks, TheScoreOfRecallIsThatOfOneRank) {
-  ExperimentConfig config = small_experiment();
-  config.data.format = DataFormat::recall;
-  config.data.recall_keys = 20;
-  config.data.recall_values = 4;
-  config.data.recall_filler = 3;
-  config.model.vocab_size = 29;
-  config.train.sequence_length = 96;
+  const ExperimentConfig config = small_recall_experiment();
   const RecallTask task(recall_options(config));
   const auto score = [&](RankGroup* ranks) {
     Transformer model(config, at::TensorOptions().dtype(at::kFloat));

@@ -10,17 +10,6 @@
 namespace routing {
 namespace {
 
-ExperimentConfig recall_experiment() {
-  ExperimentConfig config = small_experiment();
-  config.data.format = DataFormat::recall;
-  config.data.recall_keys = 20;
-  config.data.recall_values = 4;
-  config.data.recall_filler = 3;
-  config.model.vocab_size = 29;
-  config.train.sequence_length = 96;
-  return config;
-}
-
 TEST(Octaves, DoubleTheirWidth) {
   EXPECT_EQ(octave_of(1), 0);
   EXPECT_EQ(octave_of(2), 1);
@@ -32,7 +21,7 @@ TEST(Octaves, DoubleTheirWidth) {
 }
 
 TEST(RecallTokens, AreTheSequencesRowByRow) {
-  const RecallTask task(recall_options(recall_experiment()));
+  const RecallTask task(recall_options(small_recall_experiment()));
   std::vector<RecallSequence> sequences;
   const at::Tensor tokens = recall_tokens(task, "valid", 3, {2, 50}, &sequences);
   ASSERT_EQ(sequences.size(), 2U);
@@ -46,7 +35,7 @@ TEST(RecallTokens, AreTheSequencesRowByRow) {
 }
 
 TEST(ScoreRecall, CountsAnswersByDistanceLikeAPlainLoop) {
-  const ExperimentConfig config = recall_experiment();
+  const ExperimentConfig config = small_recall_experiment();
   const RecallTask task(recall_options(config));
   Transformer model(config, at::TensorOptions().dtype(at::kFloat));
   model->train();
@@ -99,7 +88,7 @@ TEST(ScoreRecall, CountsAnswersByDistanceLikeAPlainLoop) {
 }
 
 TEST(ScoreRecall, RefusesEmptyWork) {
-  const ExperimentConfig config = recall_experiment();
+  const ExperimentConfig config = small_recall_experiment();
   Transformer model(config, at::TensorOptions().dtype(at::kFloat));
   const RecallTask task(recall_options(config));
   EXPECT_THROW(score_recall(*model, task, {.sequences = 0}), InputError);

@@ -28,17 +28,11 @@ constexpr std::int64_t kTokens = 400;
 
 // Lists of which 400 tokens fill several tiles, and windows that end inside of them.
 ExperimentConfig split_experiment(const std::string& content) {
-  ExperimentConfig config = small_experiment(content);
-  config.model.vocab_size = 37;
-  config.model.width = 36;
-  config.model.feedforward_width = 50;
-  config.model.initial_scale = 1.0;
-  std::get<LocalPattern>(config.patterns.local.pattern).window = 70;
+  ExperimentConfig config = odd_experiment(content, kTokens);
   std::get<StridedPattern>(config.patterns.strided.pattern).stride = 3;
   config.patterns.lsh.pattern = LshPattern{.buckets = 4, .rounds = 2, .window = 30};
   config.routing.routing().clusters = 3;
   config.routing.routing().window = 40;
-  config.train.sequence_length = kTokens;
   return config;
 }
 

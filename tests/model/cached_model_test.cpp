@@ -21,17 +21,11 @@ constexpr std::int64_t kPositions = 4096;
 
 // Windows of which a list of 4096 tokens holds many, heads that know offsets, and odd sizes everywhere.
 ExperimentConfig long_experiment(const std::string& content) {
-  ExperimentConfig config = small_experiment(content);
-  config.model.vocab_size = 37;
-  config.model.width = 36;
-  config.model.feedforward_width = 50;
-  config.model.initial_scale = 1.0;
-  std::get<LocalPattern>(config.patterns.local.pattern).window = 70;
+  ExperimentConfig config = odd_experiment(content, kPositions);
   std::get<StridedPattern>(config.patterns.strided.pattern).stride = 33;
   config.patterns.lsh.pattern = LshPattern{.buckets = 6, .rounds = 2, .window = 80};
   config.routing.routing().clusters = 7;
   config.routing.routing().window = 90;
-  config.train.sequence_length = kPositions;
   return config;
 }
 

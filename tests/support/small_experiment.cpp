@@ -28,6 +28,28 @@ ExperimentConfig small_experiment(const std::string& content) {
   return config;
 }
 
+ExperimentConfig odd_experiment(const std::string& content, std::int64_t tokens) {
+  ExperimentConfig config = small_experiment(content);
+  config.model.vocab_size = 37;
+  config.model.width = 36;
+  config.model.feedforward_width = 50;
+  config.model.initial_scale = 1.0;
+  std::get<LocalPattern>(config.patterns.local.pattern).window = 70;
+  config.train.sequence_length = tokens;
+  return config;
+}
+
+ExperimentConfig small_recall_experiment() {
+  ExperimentConfig config = small_experiment();
+  config.data.format = DataFormat::recall;
+  config.data.recall_keys = 20;
+  config.data.recall_values = 4;
+  config.data.recall_filler = 3;
+  config.model.vocab_size = 29;
+  config.train.sequence_length = 96;
+  return config;
+}
+
 std::vector<ContentCase> content_cases() {
   std::vector<ContentCase> cases;
   for (const char* content : {"local", "full", "strided", "random", "lsh"}) {

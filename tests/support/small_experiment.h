@@ -21,6 +21,13 @@ struct ContentCase {
 };
 std::vector<ContentCase> content_cases();
 
+// The same with odd sizes, windows of 70 in local heads, and sequences as long as asked for: for caches and pieces,
+// whose tiles and lists should end in the middle of things. Windows of other heads are the test's to choose.
+ExperimentConfig odd_experiment(const std::string& content, std::int64_t tokens);
+
+// Of the recall task: 20 keys, 4 values, 3 words of filler, 96 tokens.
+ExperimentConfig small_recall_experiment();
+
 // An encoder-decoder of one encoder and two decoder layers, otherwise the same; all its parts follow the content where
 // it fits them, half of the heads. Sources of 24 tokens, targets of 32.
 ExperimentConfig small_pairs_experiment(const std::string& content = "routing");

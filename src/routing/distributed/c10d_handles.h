@@ -8,11 +8,16 @@
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
+#include <exception>
+
 namespace routing {
 
 struct TcpRankStore::Handle {
   c10::intrusive_ptr<c10d::TCPStore> store;
 };
+
+// As a ConnectionError of this rank, with the first line of what Gloo said.
+[[noreturn]] void throw_connection_lost(int rank, const std::exception& error);
 
 struct GlooRanks::Handle {
   c10::intrusive_ptr<c10d::ProcessGroup> process_group;

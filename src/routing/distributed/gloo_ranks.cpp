@@ -16,12 +16,6 @@ constexpr std::chrono::hours kNoLimit{24 * 7};
 // One for gradients, one for totals that travel beside them.
 constexpr int kGlooThreads = 2;
 
-[[noreturn]] void cut_off(int rank, const std::exception& error) {
-  const std::string text = error.what();
-  throw ConnectionError("rank " + std::to_string(rank) + " lost the connection to another rank (" +
-                        text.substr(0, text.find('\n')) + ")");
-}
-
 // Waits as `waiting`, and counts the time.
 template <class Action>
 void wait_for(RankGroup& group, const Action& action) {
@@ -30,7 +24,7 @@ void wait_for(RankGroup& group, const Action& action) {
   try {
     action();
   } catch (const std::exception& error) {
-    cut_off(group.rank(), error);
+    throw_connection_lost(group.rank(), error);
   }
   group.counts().waiting_seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
@@ -58,6 +52,12 @@ void check(const at::Tensor& tensor) {
 
 }  // namespace
 
+void throw_connection_lost(int rank, const std::exception& error) {
+  const std::string text = error.what();
+  throw ConnectionError("rank " + std::to_string(rank) + " lost the connection to another rank (" +
+                        text.substr(0, text.find('\n')) + ")");
+}
+
 GlooRanks::GlooRanks(const TcpRankStore& store, const Place& place, std::shared_ptr<RankStatus> status)
     : RankGroup(place.rank, place.size, std::move(status)), handle_(std::make_unique<Handle>()) {
   try {
@@ -68,7 +68,7 @@ GlooRanks::GlooRanks(const TcpRankStore& store, const Place& place, std::shared_
         c10::make_intrusive<c10d::PrefixStore>(place.prefix + "gloo", store.handle().store), place.rank, place.size,
         options);
   } catch (const std::exception& error) {
-    cut_off(place.rank, error);
+    throw_connection_lost(place.rank, error);
   }
 }
 

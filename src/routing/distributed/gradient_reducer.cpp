@@ -176,11 +176,9 @@ void GradientReducer::backward(const at::Tensor& objective) {
     while (state_->untraced > 0) std::this_thread::yield();
     if (!state_->regrouped) regroup();
   } catch (const std::exception& error) {
-    const std::string text = error.what();
     // Whatever else goes wrong in a backward pass is no fault of the network.
-    if (text.find("gloo") == std::string::npos) throw;
-    throw ConnectionError("rank " + std::to_string(state_->ranks.rank()) + " lost the connection to another rank (" +
-                          text.substr(0, text.find('\n')) + ")");
+    if (std::string(error.what()).find("gloo") == std::string::npos) throw;
+    throw_connection_lost(state_->ranks.rank(), error);
   }
 }
 

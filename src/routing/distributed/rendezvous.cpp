@@ -179,8 +179,8 @@ Roll call_the_roll(RankStore& store, const RankKeys& keys, const RankPlace& plac
           .size = static_cast<int>(finding.ranks.size())};
 }
 
-RankSession::RankSession(RankPlace place, RankOptions options)
-    : place_(std::move(place)), options_(std::move(options)) {
+RankSession::RankSession(RankPlace place, RankOptions options, std::shared_ptr<RankStatus> status)
+    : place_(std::move(place)), options_(std::move(options)), status_(std::move(status)) {
   if (place_.size == 1) return;
   const bool keeps = place_.rank == 0 && !place_.store_is_kept;
   if (keeps) kept_ = std::make_unique<TcpRankStore>(address(), TcpRankStore::Role::keep, options_.timeout);

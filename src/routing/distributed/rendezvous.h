@@ -32,8 +32,9 @@ struct Roll {
 // This process as one of several: connected, watched, and counted.
 class RankSession {
  public:
-  // Finds the store, or keeps it. Throws a StoreError.
-  RankSession(RankPlace place, RankOptions options);
+  // Finds the store, or keeps it. Throws a StoreError. `status` is what the others are told about this rank.
+  RankSession(RankPlace place, RankOptions options,
+              std::shared_ptr<RankStatus> status = std::make_shared<RankStatus>());
   ~RankSession();
   // Waits up to options.timeout for all ranks. At a later attempt, where a rank keeps the store, it waits a quarter of
   // that, and goes on with those that have come, counted anew. Throws a RendezvousError or a ConnectionError.
@@ -59,7 +60,7 @@ class RankSession {
   RankOptions options_;
   std::unique_ptr<TcpRankStore> kept_;
   std::unique_ptr<TcpRankStore> store_;
-  std::shared_ptr<RankStatus> status_ = std::make_shared<RankStatus>();
+  std::shared_ptr<RankStatus> status_;
   std::unique_ptr<Heartbeat> heartbeat_;
   std::shared_ptr<RankGroup> group_;
 };

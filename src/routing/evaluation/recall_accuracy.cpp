@@ -2,6 +2,7 @@
 
 #include "routing/core/error.h"
 #include "routing/distributed/totals_exchange.h"
+#include "routing/evaluation/evaluation_mode.h"
 #include "routing/evaluation/likelihood.h"
 
 #include <algorithm>
@@ -101,8 +102,7 @@ RecallScore score_recall(TransformerImpl& model, const RecallTask& task, const R
   require<InputError>(which.sequences >= 1 && which.batch_size >= 1, "scoring ", which.sequences,
                       " sequences in batches of ", which.batch_size, "; both must be at least 1");
   const at::NoGradGuard no_gradient;
-  const bool was_training = model.is_training();
-  model.eval();
+  const EvaluationMode mode(model);
   const Sums sums(which.sequences, which.length);
   for (std::int64_t first = 0; first < which.sequences; first += which.batch_size) {
     const std::int64_t batch = first / which.batch_size;
@@ -118,7 +118,6 @@ RecallScore score_recall(TransformerImpl& model, const RecallTask& task, const R
                    sums);
     }
   }
-  model.train(was_training);
   if (which.ranks != nullptr) {
     which.ranks->start_sum({sums.counts, sums.nats})->wait();
     share_evaluated_totals(*which.ranks, model);

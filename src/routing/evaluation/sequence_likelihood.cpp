@@ -2,7 +2,9 @@
 
 #include "routing/core/error.h"
 #include "routing/core/hash.h"
+#include "routing/data/batches.h"
 #include "routing/distributed/rank_pieces.h"
+#include "routing/evaluation/evaluation_mode.h"
 #include "routing/evaluation/likelihood.h"
 #include "routing/model/transformer.h"
 
@@ -12,19 +14,6 @@
 
 namespace routing {
 namespace {
-
-// Back to the mode the model was in, whatever happens.
-class ReadingMode {
- public:
-  explicit ReadingMode(SequenceModel& model) : model_(model), was_training_(model.is_training()) { model.eval(); }
-  ~ReadingMode() { model_.train(was_training_); }
-  ReadingMode(const ReadingMode&) = delete;
-  ReadingMode& operator=(const ReadingMode&) = delete;
-
- private:
-  SequenceModel& model_;
-  bool was_training_;
-};
 
 TransformerImpl& model_to_split(SequenceModel& model) {
   auto* transformer = dynamic_cast<TransformerImpl*>(&model);
@@ -111,8 +100,8 @@ std::vector<std::int64_t> even_pieces(std::int64_t tokens, int pieces) {
                       " ranks; each needs at least one token");
   std::vector<std::int64_t> ends;
   for (int piece = 0; piece < pieces; ++piece) {
-    const std::int64_t before = ends.empty() ? 0 : ends.back();
-    ends.push_back(before + tokens / pieces + (piece < tokens % pieces ? 1 : 0));
+    const RowRange part = rows_of_rank(tokens, piece, pieces);
+    ends.push_back(part.first + part.count);
   }
   return ends;
 }
@@ -125,7 +114,7 @@ SequenceLikelihood sequence_likelihood(SequenceModel& model, TokenView tokens, c
   check_pieces(ends, tokens.size(), ranks.size());
   check_same_call(ranks, tokens, options, ends);
   check_ids(model, tokens);
-  const ReadingMode mode(model);
+  const EvaluationMode mode(model);
   const at::NoGradGuard no_gradient;
   std::optional<ModelCache> own_cache;
   if (options.cache == nullptr) own_cache = transformer.make_cache();

@@ -2,6 +2,7 @@
 
 #include "routing/core/error.h"
 #include "routing/distributed/totals_exchange.h"
+#include "routing/evaluation/evaluation_mode.h"
 #include "routing/evaluation/likelihood.h"
 
 #include <algorithm>
@@ -40,10 +41,8 @@ TargetScore& TargetScore::operator+=(const TargetScore& other) {
 
 TargetScore score_targets(EncoderDecoderImpl& model, const TokenBatch& batch, MatmulPrecision precision) {
   const at::NoGradGuard no_gradient;
-  const bool was_training = model.is_training();
-  model.eval();
+  const EvaluationMode mode(model);
   const at::Tensor logits = model.logits(batch, {.precision = precision});
-  model.train(was_training);
   const at::Tensor nats =
       -at::log_softmax(logits.to(at::kDouble), -1).gather(2, batch.tokens.unsqueeze(2)).squeeze(2).contiguous();
   const at::Tensor hit = logits.argmax(-1).eq(batch.tokens);

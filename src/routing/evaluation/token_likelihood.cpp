@@ -3,6 +3,7 @@
 #include "routing/core/error.h"
 #include "routing/data/windows.h"
 #include "routing/distributed/totals_exchange.h"
+#include "routing/evaluation/evaluation_mode.h"
 #include "routing/evaluation/likelihood.h"
 
 #include <algorithm>
@@ -21,19 +22,6 @@ at::Tensor window_tokens(TokenView text, std::span<const EvalWindow> windows) {
   }
   return tokens;
 }
-
-// Back to the mode the model was in, whatever happens.
-class EvaluationMode {
- public:
-  explicit EvaluationMode(TransformerImpl& model) : model_(model), was_training_(model.is_training()) { model.eval(); }
-  ~EvaluationMode() { model_.train(was_training_); }
-  EvaluationMode(const EvaluationMode&) = delete;
-  EvaluationMode& operator=(const EvaluationMode&) = delete;
-
- private:
-  TransformerImpl& model_;
-  bool was_training_;
-};
 
 }  // namespace
 

@@ -56,6 +56,10 @@ void Trainer::count_ranks() {
   const RowRange rows = rows_of_rank(config_.train.batch_size, ranks().rank(), ranks().size());
   rank_facts_ = {.ranks = ranks().size(), .rows = rows.count, .all_rows = config_.train.batch_size};
   rank_facts_.optimizer_bytes = rank_facts_.all_optimizer_bytes = learner_.optimizer_bytes();
+  if (trace_steps_ > 0) {
+    trace_ = std::make_unique<StepTrace>(ranks().rank());
+    learner_.trace(trace_.get());
+  }
   if (ranks().size() == 1) return;
   if (learner_.optimizer_is_sharded()) {
     const at::Tensor bytes = at::full({1}, rank_facts_.optimizer_bytes, at::kLong);
@@ -69,10 +73,6 @@ void Trainer::count_ranks() {
        << config_.train.batch_size << ", optimiser state " << rank_facts_.optimizer_bytes << " of "
        << rank_facts_.all_optimizer_bytes << " bytes, after step " << state_.step;
   rank_log_->write(text.str());
-  if (trace_steps_ > 0) {
-    trace_ = std::make_unique<StepTrace>(ranks().rank());
-    learner_.trace(trace_.get());
-  }
 }
 
 std::vector<std::int64_t> Trainer::own_votes() const {
@@ -120,6 +120,7 @@ void Trainer::end_trace() {
   if (!trace_) return;
   learner_.trace(nullptr);
   const std::filesystem::path log = rank_log_path(run_.folder(), ranks().rank());
+  std::filesystem::create_directories(log.parent_path());
   trace_->write(log.parent_path() / ("trace-" + log.stem().string() + ".json"));
   trace_.reset();
 }
