@@ -100,6 +100,26 @@ TEST(LayerRules, HeadsAreSharedBetweenLocalAndContent) {
   EXPECT_EQ(heads_by_layer(config), (std::vector<std::string>{"local 8", "local 8"}));
 }
 
+TEST(LayerRules, AddedHeadsLeaveTheLocalOnesAndTheirDimensions) {
+  ExperimentConfig config;
+  config.model.layers = 3;
+  config.model.width = 64;
+  config.attention = {.heads = 8, .content_heads = 2, .content = "routing", .content_layers = "top 1"};
+  config.attention.add_content = true;
+  using Layers = std::vector<std::string>;
+  EXPECT_EQ(heads_by_layer(config), (Layers{"local 8", "local 8", "local 8 + routing 2"}));
+  EXPECT_TRUE(attention_of_layer(config, 2).head_groups[1].added);
+  EXPECT_FALSE(attention_of_layer(config, 2).head_groups[0].added);
+  EXPECT_EQ(head_dim(attention_of_layer(config, 0)), 8);
+  EXPECT_EQ(head_dim(attention_of_layer(config, 2)), 8);
+  config.attention.content = "local";
+  EXPECT_EQ(heads_by_layer(config), (Layers{"local 8", "local 8", "local 8 + local 2"}));
+  config.attention.content_heads = 12;
+  EXPECT_EQ(refusal_of([&] { validate(config); }), "accepted") << "more than attention.heads";
+  config.model.width = 60;
+  EXPECT_NE(refusal_of([&] { validate(config); }).find("model.width 60 is not a multiple"), std::string::npos);
+}
+
 TEST(LayerRules, EveryPatternCanBeTheContent) {
   for (const std::string& content : content_patterns()) {
     ExperimentConfig config;

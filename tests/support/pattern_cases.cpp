@@ -60,6 +60,10 @@ std::vector<PatternCase> make_cases() {
                          kind,
                          {.pattern = named.pattern, .shared_query_key = true, .self = SelfRule::only_if_alone}});
       }
+      if (kind == AttentionKind::causal_self) {
+        cases.push_back(
+            {name + "_shifted", kind, {.pattern = named.pattern, .shared_query_key = true, .key_shift = 1}});
+      }
     }
   }
   for (PatternCase& pattern_case : cases) pattern_case.group.heads = 2;

@@ -61,6 +61,14 @@ std::vector<ContentCase> content_cases() {
     config.routing.routing().selection = selection;
     cases.push_back({std::string(to_string(selection)), config});
   }
+  // Shifted keys and a learned scale, in heads that take the place of local ones and in heads that join them.
+  ExperimentConfig shifted = small_experiment("routing");
+  shifted.routing.group.key_shift = 1;
+  shifted.routing.group.learned_scale = true;
+  shifted.routing.group.self = SelfRule::allowed;
+  cases.push_back({"shifted", shifted});
+  shifted.attention.add_content = true;
+  cases.push_back({"added", shifted});
   return cases;
 }
 

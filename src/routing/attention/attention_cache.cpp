@@ -14,11 +14,19 @@ void AttentionCache::add_sequence(std::int64_t sequence) {
 }
 
 void AttentionCache::fork_sequence(std::int64_t from, std::int64_t to) {
-  for (Group& group : groups_) group.heads.fork_sequence(from, to);
+  for (Group& group : groups_) {
+    group.heads.fork_sequence(from, to);
+    if (const auto last = group.last_queries.find(from); last != group.last_queries.end()) {
+      group.last_queries[to] = last->second;
+    }
+  }
 }
 
 void AttentionCache::drop_sequence(std::int64_t sequence) {
-  for (Group& group : groups_) group.heads.drop_sequence(sequence);
+  for (Group& group : groups_) {
+    group.heads.drop_sequence(sequence);
+    group.last_queries.erase(sequence);
+  }
 }
 
 void AttentionCache::begin_at(std::int64_t sequence, std::int64_t position) {
@@ -33,7 +41,10 @@ void AttentionCache::reserve(std::int64_t tokens) {
 
 std::int64_t AttentionCache::bytes() const {
   std::int64_t total = 0;
-  for (const Group& group : groups_) total += group.heads.bytes();
+  for (const Group& group : groups_) {
+    total += group.heads.bytes();
+    for (const auto& [sequence, queries] : group.last_queries) total += static_cast<std::int64_t>(queries.nbytes());
+  }
   return total;
 }
 

@@ -7,6 +7,7 @@
 #include <ATen/ATen.h>
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -44,6 +45,8 @@ class AttentionCache {
     kernels::Isa level = kernels::Isa::generic;
     bool bf16 = false;
     CachedPlan last_plan = {};
+    // Shifted keys: by sequence, the queries [heads, dim] of its last token, which are the keys of the next.
+    std::map<std::int64_t, at::Tensor> last_queries = {};
   };
   static const kernels::PackedTables* tables_for(Group& group, const kernels::AttendRules& rules);
   std::vector<Group> groups_;

@@ -1,6 +1,7 @@
 #include "routing/attention/multi_head.h"
 
 #include "routing/attention/recency.h"
+#include "routing/attention/shifted_keys.h"
 #include "routing/core/error.h"
 #include "routing/ops/attend.h"
 #include "routing/ops/initial_weights.h"
@@ -28,6 +29,8 @@ MultiHeadAttentionImpl::MultiHeadAttentionImpl(AttentionConfig config, LayerPlac
   const std::int64_t heads = total_heads(config_);
   std::int64_t first_head = 0;
   std::int64_t key_heads = 0;
+  std::int64_t added = 0;
+  std::int64_t added_key_heads = 0;
   for (std::size_t index = 0; index < config_.head_groups.size(); ++index) {
     Group group;
     group.config = config_.head_groups[index];
@@ -44,15 +47,51 @@ MultiHeadAttentionImpl::MultiHeadAttentionImpl(AttentionConfig config, LayerPlac
       group.relative_key = make_weight(name + "_relative_key", rows, head_dim_, options);
       group.relative_value = make_weight(name + "_relative_value", rows, head_dim_, options);
     }
+    if (group.config.learned_scale) {
+      group.log_scale = register_parameter(name + "_log_scale", at::zeros({group.config.heads}, options));
+    }
     first_head += group.config.heads;
-    if (!group.config.shared_query_key || config_.unused_key_columns) key_heads += group.config.heads;
+    const bool has_keys = !group.config.shared_query_key || config_.unused_key_columns;
+    if (has_keys) key_heads += group.config.heads;
+    if (group.config.added) {
+      added += group.config.heads;
+      if (has_keys) added_key_heads += group.config.heads;
+    }
     groups_.push_back(std::move(group));
   }
-  query_weight_ = make_weight("query_weight", heads * head_dim_, config_.width, options);
-  if (key_heads > 0) key_weight_ = make_weight("key_weight", key_heads * head_dim_, config_.width, options);
-  value_weight_ = make_weight("value_weight", heads * head_dim_, config_.width, options);
+  query_weight_ = make_projection("query_weight", heads, added, options);
+  if (key_heads > 0) key_weight_ = make_projection("key_weight", key_heads, added_key_heads, options);
+  value_weight_ = make_projection("value_weight", heads, added, options);
   if (config_.head_mix) head_mix_weight_ = make_weight("head_mix_weight", head_dim_, head_dim_, options);
-  output_weight_ = make_weight("output_weight", config_.width, heads * head_dim_, options);
+  output_weight_ = make_output_weight(heads, added, options);
+}
+
+at::Tensor MultiHeadAttentionImpl::make_projection(const std::string& name, std::int64_t heads, std::int64_t added,
+                                                   const at::TensorOptions& options) {
+  const std::int64_t rows = (heads - added) * head_dim_;
+  if (added == 0) return make_weight(name, rows, config_.width, options);
+  // Of the same size as the others, which are those of a layer without added heads.
+  const double mean_fan = 0.5 * static_cast<double>((rows > 0 ? rows : added * head_dim_) + config_.width);
+  at::Tensor weight = initial_weight({added * head_dim_, config_.width, config_.initial_scale, mean_fan},
+                                     place_.key(name + " added"), options);
+  if (rows > 0) {
+    weight = at::cat({initial_weight({rows, config_.width, config_.initial_scale}, place_.key(name), options), weight});
+  }
+  return register_parameter(name, weight);
+}
+
+at::Tensor MultiHeadAttentionImpl::make_output_weight(std::int64_t heads, std::int64_t added,
+                                                      const at::TensorOptions& options) {
+  const std::string name = "output_weight";
+  const std::int64_t columns = (heads - added) * head_dim_;
+  if (added == 0) return make_weight(name, config_.width, columns, options);
+  at::Tensor weight = at::zeros({config_.width, added * head_dim_}, options);
+  if (columns > 0) {
+    const at::Tensor others =
+        initial_weight({config_.width, columns, config_.initial_scale}, place_.key(name), options);
+    weight = at::cat({others, weight}, 1);
+  }
+  return register_parameter(name, weight);
 }
 
 at::Tensor MultiHeadAttentionImpl::make_weight(const std::string& name, std::int64_t rows, std::int64_t columns,
@@ -110,15 +149,22 @@ at::Tensor MultiHeadAttentionImpl::prepared_keys(const Group& group, const at::T
                                                                       : mine;
 }
 
+at::Tensor MultiHeadAttentionImpl::shared_keys(const Group& group, const at::Tensor& queries) {
+  return std::holds_alternative<LshPattern>(group.config.pattern) ? unit_length(queries) : queries;
+}
+
 MultiHeadAttentionImpl::QueryKey MultiHeadAttentionImpl::prepare(const Group& group, const at::Tensor& q,
                                                                  const at::Tensor& k) const {
-  QueryKey qk{prepared_queries(group, q), {}};
-  if (!group.config.shared_query_key) {
-    qk.k = prepared_keys(group, k);
-  } else {
-    qk.k = std::holds_alternative<LshPattern>(group.config.pattern) ? unit_length(qk.q) : qk.q;
-  }
-  return qk;
+  const at::Tensor queries = prepared_queries(group, q);
+  return {queries, group.config.shared_query_key ? shared_keys(group, queries) : prepared_keys(group, k)};
+}
+
+at::Tensor MultiHeadAttentionImpl::with_learned_scale(const Group& group, const at::Tensor& queries) {
+  return group.log_scale.defined() ? queries * group.log_scale.exp().view({1, -1, 1, 1}) : queries;
+}
+
+MultiHeadAttentionImpl::QueryKey MultiHeadAttentionImpl::attended(const Group& group, const QueryKey& chosen) {
+  return {with_learned_scale(group, chosen.q), group.config.key_shift == 1 ? shifted_rows(chosen.k) : chosen.k};
 }
 
 double MultiHeadAttentionImpl::scale_of(const Group& group) const {
@@ -149,21 +195,23 @@ at::Tensor MultiHeadAttentionImpl::attend_with_recency(const QueryKey& qk, const
   return attend(with_one(qk.q), at::cat({qk.k, late}, 3), v, plan.tensors(), options).output;
 }
 
-at::Tensor MultiHeadAttentionImpl::attend_group(std::size_t index, const QueryKey& qk, const at::Tensor& v,
+at::Tensor MultiHeadAttentionImpl::attend_group(std::size_t index, const QueryKey& chosen, const at::Tensor& v,
                                                 AttentionState& state, const TokenLayout& layout) {
   const Group& group = groups_[index];
-  const at::Tensor separate_keys = group.config.shared_query_key ? at::Tensor() : qk.k;
+  // What the pattern chooses by; shifted keys choose as the queries they are.
+  const at::Tensor separate_keys = group.config.shared_query_key ? at::Tensor() : chosen.k;
   if (!state.reuse_plans) {
     state.plans.push_back(group.pattern->plan({.layout = layout,
-                                               .queries = qk.q.detach(),
+                                               .queries = chosen.q.detach(),
                                                .keys = separate_keys.defined() ? separate_keys.detach() : separate_keys,
                                                .training = is_training(),
                                                .step = state.step,
                                                .sample_ids = state.sample_ids}));
   }
+  const QueryKey qk = attended(group, chosen);
   if (state.keep_probes && !is_training()) state.probes.push_back(make_probe(group, qk, state.plans[index]));
   if (is_training()) {
-    const at::Tensor loss = group.pattern->auxiliary_loss(qk.q, separate_keys, state.plans[index]);
+    const at::Tensor loss = group.pattern->auxiliary_loss(chosen.q, separate_keys, state.plans[index]);
     if (loss.defined()) state.auxiliary_loss = state.auxiliary_loss.defined() ? state.auxiliary_loss + loss : loss;
   }
   AttendOptions options{.scale = scale_of(group),

@@ -5,7 +5,9 @@
 //   output = [heads of all groups, in the order of the configuration] W_O
 //
 // Heads of a group with shared_query_key have no columns in W_K: their keys are their queries (of unit length for LSH,
-// as in Reformer). Routed heads layer-normalise queries and keys, without gain or bias, and attend with those.
+// as in Reformer), or those of the token before (key_shift). Routed heads layer-normalise queries and keys, without
+// gain or bias, and attend with those. With learned_scale the logits of head h get one more factor, exp(t_h), t_h from
+// 0.
 #pragma once
 
 #include "routing/attention/attention_cache.h"
@@ -94,21 +96,30 @@ class MultiHeadAttentionImpl : public torch::nn::Module {
     std::int64_t first_head = 0;
     std::int64_t first_key_head = 0;  // in W_K, unless keys are shared
     at::Tensor relative_key, relative_value;
+    at::Tensor log_scale;  // [heads]: t_h of learned_scale; undefined without it
   };
 
+  // Rows of heads in W_Q, W_K and W_V; those of added heads are drawn by themselves.
+  at::Tensor make_projection(const std::string& name, std::int64_t heads, std::int64_t added,
+                             const at::TensorOptions& options);
+  at::Tensor make_output_weight(std::int64_t heads, std::int64_t added, const at::TensorOptions& options);
   at::Tensor make_weight(const std::string& name, std::int64_t rows, std::int64_t columns,
                          const at::TensorOptions& options);
   at::Tensor split_heads(const at::Tensor& input, const at::Tensor& weight, MatmulPrecision precision) const;
   void check_call(const at::Tensor& input, const AttentionState& state) const;
   TokenLayout layout_for(const Group& group, const at::Tensor& input, const AttentionState& state) const;
-  // Queries and keys as a group attends with them.
+  // Queries and keys of a group: normalised, as patterns choose by them …
   struct QueryKey {
     at::Tensor q, k;
   };
   QueryKey prepare(const Group& group, const at::Tensor& q, const at::Tensor& k) const;
+  static at::Tensor shared_keys(const Group& group, const at::Tensor& queries);
   at::Tensor prepared_queries(const Group& group, const at::Tensor& q) const;
   at::Tensor prepared_keys(const Group& group, const at::Tensor& k) const;
   double scale_of(const Group& group) const;
+  // … and as the group attends with them: queries times the factor that their head has learned, keys shifted.
+  static at::Tensor with_learned_scale(const Group& group, const at::Tensor& queries);
+  static QueryKey attended(const Group& group, const QueryKey& chosen);
   at::Tensor merge_heads(const at::Tensor& merged, MatmulPrecision precision) const;
   struct CachedCall {
     std::span<const std::int64_t> sequences = {};
@@ -118,15 +129,21 @@ class MultiHeadAttentionImpl : public torch::nn::Module {
   struct CachedTokens {
     at::Tensor queries, keys, values;  // no keys and values with a memory
     std::vector<TokenLists> query_lists, key_lists;
+    at::Tensor last_queries = {};  // shifted keys only: [sequences, heads, dim]
   };
   CachedTokens cached_tokens(std::size_t index, const QueryKey& qk, const at::Tensor& v, const CachedCall& call,
                              const AttentionCache& cache) const;
+  // Shifted keys: the queries of the tokens before new ones, [sequences, heads, 1, dim]; zeros where there are none.
+  at::Tensor queries_before(std::size_t index, const CachedCall& call, const AttentionCache& cache) const;
+  // Takes the queries of the last token of the piece before.
+  void take_queries_before(const std::vector<QueryKey>& qk, PieceExchange& pieces, std::int64_t sequence,
+                           AttentionCache& cache) const;
   void attend_cached(std::size_t index, const CachedTokens& tokens, const CachedCall& call, AttentionCache& cache,
                      at::Tensor& output) const;
   GroupProbe make_probe(const Group& group, const QueryKey& qk, const PatternPlan& plan) const;
   at::Tensor attend_with_recency(const QueryKey& qk, const at::Tensor& v, const Plan& plan,
                                  AttendOptions options) const;
-  at::Tensor attend_group(std::size_t index, const QueryKey& qk, const at::Tensor& v, AttentionState& state,
+  at::Tensor attend_group(std::size_t index, const QueryKey& chosen, const at::Tensor& v, AttentionState& state,
                           const TokenLayout& layout);
 
   AttentionConfig config_;

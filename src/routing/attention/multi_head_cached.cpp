@@ -2,6 +2,7 @@
 #include "routing/attention/multi_head.h"
 #include "routing/attention/recency.h"
 #include "routing/attention/sequence_pieces.h"
+#include "routing/attention/shifted_keys.h"
 #include "routing/core/error.h"
 #include "routing/kernels/attend.h"
 
@@ -119,6 +120,40 @@ void MultiHeadAttentionImpl::set_memory(AttentionCache& cache, std::int64_t sequ
   }
 }
 
+at::Tensor MultiHeadAttentionImpl::queries_before(std::size_t index, const CachedCall& call,
+                                                  const AttentionCache& cache) const {
+  const std::map<std::int64_t, at::Tensor>& kept = cache.groups_.at(index).last_queries;
+  at::Tensor before =
+      at::zeros({static_cast<std::int64_t>(call.sequences.size()), groups_[index].config.heads, 1, head_dim_});
+  for (std::size_t number = 0; number < call.sequences.size(); ++number) {
+    const auto last = kept.find(call.sequences[number]);
+    if (last != kept.end()) before[static_cast<std::int64_t>(number)].select(1, 0).copy_(last->second);
+  }
+  return before;
+}
+
+void MultiHeadAttentionImpl::take_queries_before(const std::vector<QueryKey>& qk, PieceExchange& pieces,
+                                                 std::int64_t sequence, AttentionCache& cache) const {
+  std::vector<at::Tensor> mine;
+  for (std::size_t index = 0; index < groups_.size(); ++index) {
+    if (groups_[index].config.key_shift == 0) continue;
+    const at::Tensor& q = qk[index].q;
+    mine.push_back(q.select(2, q.size(2) - 1).contiguous().flatten());
+  }
+  if (mine.empty()) return;
+  // Only copied, never read as what it is not.
+  const at::Tensor gathered = pieces.gather(at::cat(mine).view(at::kInt)).view(at::kFloat);
+  if (pieces.piece() == 0) return;
+  std::int64_t place = 0;
+  for (std::size_t index = 0; index < groups_.size(); ++index) {
+    if (groups_[index].config.key_shift == 0) continue;
+    const std::int64_t heads = groups_[index].config.heads;
+    cache.groups_.at(index).last_queries[sequence] =
+        gathered[pieces.piece() - 1].narrow(0, place, heads * head_dim_).view({heads, head_dim_}).clone();
+    place += heads * head_dim_;
+  }
+}
+
 MultiHeadAttentionImpl::CachedTokens MultiHeadAttentionImpl::cached_tokens(std::size_t index, const QueryKey& qk,
                                                                            const at::Tensor& v, const CachedCall& call,
                                                                            const AttentionCache& cache) const {
@@ -127,11 +162,20 @@ MultiHeadAttentionImpl::CachedTokens MultiHeadAttentionImpl::cached_tokens(std::
   for (const std::int64_t sequence : call.sequences) {
     first_positions.push_back(cache.groups_.at(index).heads.length(sequence));
   }
-  CachedTokens read{.queries = with_adjacent_numbers(qk.q),
+  CachedTokens read{.queries = with_adjacent_numbers(with_learned_scale(group, qk.q)),
                     .keys = qk.k.defined() ? with_adjacent_numbers(qk.k) : qk.k,
                     .values = v,
                     .query_lists = group.pattern->token_lists(qk.q, first_positions),
                     .key_lists = {}};
+  if (group.config.key_shift == 1) {
+    const at::Tensor before = queries_before(index, call, cache);
+    read.keys = with_adjacent_numbers(shared_keys(group, at::cat({before, qk.q.narrow(2, 0, qk.q.size(2) - 1)}, 2)));
+    std::vector<std::int64_t> positions_before = first_positions;
+    for (std::int64_t& position : positions_before) --position;
+    read.key_lists =
+        shifted_lists(group.pattern->token_lists(before, positions_before), read.query_lists, first_positions);
+    read.last_queries = qk.q.select(2, qk.q.size(2) - 1).contiguous();
+  }
   const bool separate = qk.k.defined() && !group.config.shared_query_key;
   if (separate && group.pattern->lists_depend_on_content()) {
     read.key_lists = group.pattern->token_lists(qk.k, first_positions);
@@ -156,6 +200,9 @@ void MultiHeadAttentionImpl::attend_cached(std::size_t index, const CachedTokens
     tokens.values = rows_of(read.values);
   }
   kept.last_plan = kept.heads.append(tokens, std::move(kept.last_plan));
+  for (std::size_t number = 0; read.last_queries.defined() && number < call.sequences.size(); ++number) {
+    kept.last_queries[call.sequences[number]] = read.last_queries[static_cast<std::int64_t>(number)];
+  }
   const at::Tensor& table = kept.relative_key.defined() ? kept.relative_key : kept.relative_value;
   kernels::AttendProblem problem{.plan = kept.last_plan.plan(),
                                  .rules = {.dim = kept.shape.key_dim,
@@ -195,12 +242,16 @@ at::Tensor MultiHeadAttentionImpl::forward_cached(const at::Tensor& input, Atten
   const at::Tensor k = key_weight_.defined() && !cross ? split_heads(input, key_weight_, precision) : at::Tensor();
   const at::Tensor v = cross ? at::Tensor() : split_heads(input, value_weight_, precision);
   const CachedCall call{sequences, precision};
+  std::vector<QueryKey> qk;
+  for (const Group& group : groups_) {
+    qk.push_back(cross ? QueryKey{prepared_queries(group, q), {}} : prepare(group, q, k));
+  }
+  if (pieces != nullptr) take_queries_before(qk, *pieces, sequences.front(), cache);
   std::vector<CachedTokens> read;
   for (std::size_t index = 0; index < groups_.size(); ++index) {
     const Group& group = groups_[index];
-    const QueryKey qk = cross ? QueryKey{prepared_queries(group, q), {}} : prepare(group, q, k);
     read.push_back(
-        cached_tokens(index, qk, cross ? v : v.narrow(1, group.first_head, group.config.heads), call, cache));
+        cached_tokens(index, qk[index], cross ? v : v.narrow(1, group.first_head, group.config.heads), call, cache));
   }
   if (pieces != nullptr) {
     std::vector<PieceKeys> keys;

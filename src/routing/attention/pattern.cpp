@@ -3,6 +3,7 @@
 #include "routing/attention/lsh.h"
 #include "routing/attention/position_patterns.h"
 #include "routing/attention/routing.h"
+#include "routing/attention/shifted_keys.h"
 #include "routing/core/error.h"
 
 #include <variant>
@@ -34,13 +35,13 @@ std::int32_t list_of(const StridedPattern& config, std::int64_t position) {
 }
 
 // Patterns that are a function of the layout alone.
-template <class Config, Plan (*make_plan)(const TokenLayout&, const Config&, bool, SelfRule)>
+template <class Config, Plan (*plan_of)(const TokenLayout&, const Config&, bool, SelfRule)>
 class PositionPattern : public Pattern {
  public:
   PositionPattern(const Config& config, AttentionKind kind, SelfRule self)
       : config_(config), kind_(kind), self_(self) {}
-  PatternPlan plan(const PlanRequest& request) override {
-    return {.plan = make_plan(request.layout, config_, kind_ == AttentionKind::causal_self, self_)};
+  PatternPlan make_plan(const PlanRequest& request) override {
+    return {.plan = plan_of(request.layout, config_, kind_ == AttentionKind::causal_self, self_)};
   }
 
   std::optional<ListRules> list_rules() const override { return rules_of(config_, kind_); }
@@ -80,7 +81,7 @@ class RandomGroups : public Pattern {
   RandomGroups(const RandomPattern& config, bool causal, SelfRule self, const PatternContext& context)
       : config_(config), causal_(causal), self_(self), place_(context.place), first_head_(context.first_head) {}
 
-  PatternPlan plan(const PlanRequest& request) override {
+  PatternPlan make_plan(const PlanRequest& request) override {
     const auto head = static_cast<std::uint64_t>(first_head_);
     const std::uint64_t key = request.training ? place_.key("random pattern training", {head, request.step})
                                                : place_.key("random pattern evaluation", {head});
@@ -109,7 +110,7 @@ class LshGroups : public Pattern {
     rotations_ = register_buffer("rotations", lsh_rotations(config, group.heads, context.dim, key, context.options));
   }
 
-  PatternPlan plan(const PlanRequest& request) override {
+  PatternPlan make_plan(const PlanRequest& request) override {
     require<InputError>(request.queries.defined(), "lsh: the plan depends on the queries, but none were given");
     const at::Tensor query_buckets = lsh_buckets(request.queries, rotations_);
     const at::Tensor key_buckets = request.keys.defined() ? lsh_buckets(request.keys, rotations_) : at::Tensor();
@@ -159,6 +160,12 @@ class LshGroups : public Pattern {
 
 }  // namespace
 
+PatternPlan Pattern::plan(const PlanRequest& request) {
+  PatternPlan made = make_plan(request);
+  if (shifts_keys_) made.plan = with_shifted_keys(made.plan, request.layout);
+  return made;
+}
+
 at::Tensor Pattern::auxiliary_loss(const at::Tensor& /*queries*/, const at::Tensor& /*keys*/,
                                    const PatternPlan& /*plan*/) const {
   return {};
@@ -202,7 +209,9 @@ std::shared_ptr<Pattern> make_pattern(const HeadGroupConfig& group, const Patter
       return std::make_shared<RoutingGroups>(group, config, context);
     }
   };
-  return std::visit(Maker{group, context, causal}, group.pattern);
+  std::shared_ptr<Pattern> pattern = std::visit(Maker{group, context, causal}, group.pattern);
+  pattern->shifts_keys_ = group.key_shift == 1;
+  return pattern;
 }
 
 }  // namespace routing

@@ -22,6 +22,7 @@
 namespace routing {
 
 class Centroids;
+struct PatternContext;
 
 // Where a layer stands in its model; names its random streams. Two attentions of one model must differ in part or
 // layer.
@@ -57,7 +58,8 @@ struct PatternPlan {
 
 class Pattern : public torch::nn::Module {
  public:
-  virtual PatternPlan plan(const PlanRequest& request) = 0;
+  // What the queries of a call read; with the keys of the token before each where the group has shifted keys.
+  PatternPlan plan(const PlanRequest& request);
   // What the pattern adds to the training loss for these queries and keys (undefined keys: shared); undefined if
   // nothing.
   virtual at::Tensor auxiliary_loss(const at::Tensor& queries, const at::Tensor& keys, const PatternPlan& plan) const;
@@ -75,6 +77,14 @@ class Pattern : public torch::nn::Module {
 
   // The centroids of routing attention, to be updated once after each optimiser step; null for other patterns.
   virtual Centroids* centroids() { return nullptr; }
+
+ protected:
+  // The plan over keys as they stand.
+  virtual PatternPlan make_plan(const PlanRequest& request) = 0;
+
+ private:
+  friend std::shared_ptr<Pattern> make_pattern(const HeadGroupConfig& group, const PatternContext& context);
+  bool shifts_keys_ = false;
 };
 
 // What a pattern has to know of its layer.

@@ -133,7 +133,7 @@ RoutingGroups::RoutingGroups(const HeadGroupConfig& group, const RoutingPattern&
       register_module("centroids", std::make_shared<Centroids>(config, group.heads, context.dim, key, context.options));
 }
 
-PatternPlan RoutingGroups::plan(const PlanRequest& request) {
+PatternPlan RoutingGroups::make_plan(const PlanRequest& request) {
   const TokenLayout& layout = request.layout;
   const bool separate = request.keys.defined();
   const std::int64_t dim = centroids_->centroids().size(2);

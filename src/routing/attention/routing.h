@@ -23,7 +23,6 @@ class RoutingGroups : public Pattern {
  public:
   RoutingGroups(const HeadGroupConfig& group, const RoutingPattern& config, const PatternContext& context);
 
-  PatternPlan plan(const PlanRequest& request) override;
   // The commitment loss: weight * mean over real tokens, heads and dimensions of (x - centroid with the best score)^2,
   // for queries and, if separate, for keys; differentiable in them, not in the centroids.
   at::Tensor auxiliary_loss(const at::Tensor& queries, const at::Tensor& keys, const PatternPlan& plan) const override;
@@ -34,6 +33,9 @@ class RoutingGroups : public Pattern {
                                       std::span<const std::int64_t> first_positions) const override;
   bool lists_depend_on_content() const override { return true; }
   std::vector<TokenLists> memory_lists(const at::Tensor& keys, std::span<const std::int32_t> valid) const override;
+
+ protected:
+  PatternPlan make_plan(const PlanRequest& request) override;
 
  private:
   RoutingPattern config_;

@@ -162,6 +162,12 @@ void validate_head_group(const std::string& where, const HeadGroupConfig& group,
     require<ConfigError>(group.relative == RelativePosition::none, where, ": relative is ", to_string(group.relative),
                          ", but the positions of cross-attention have no common origin; use none");
   }
+  require<ConfigError>(group.key_shift == 0 || group.key_shift == 1, where, ": key_shift is ", group.key_shift,
+                       ", but keys are those of the token itself (0) or of the token before (1)");
+  require<ConfigError>(group.key_shift == 0 || kind == AttentionKind::causal_self, where, ": key_shift is ",
+                       group.key_shift, ", but only causal self-attention reads what came next; use 0");
+  require<ConfigError>(group.key_shift == 0 || group.shared_query_key, where, ": key_shift is ", group.key_shift,
+                       ", but shared_query_key is false; shifted keys are the queries of the tokens before");
   require<ConfigError>(!group.recency || kind == AttentionKind::causal_self, where,
                        ": recency is on, but only causal self-attention has a past to forget; switch it off");
   require<ConfigError>(group.relative == RelativePosition::none || group.max_relative >= 1, where, ": max_relative is ",
@@ -182,6 +188,10 @@ void validate(const AttentionConfig& config) {
     validate_head_group(
         config.name + ".head_groups[" + std::to_string(index) + "] (" + pattern_name(group.pattern) + ")", group,
         config.kind);
+  }
+  for (std::size_t index = 1; index < config.head_groups.size(); ++index) {
+    require<ConfigError>(config.head_groups[index].added || !config.head_groups[index - 1].added, config.name,
+                         ".head_groups[", index, "] comes after a group of added heads; added heads come last");
   }
   const std::int64_t heads = total_heads(config);
   if (config.head_dim) {

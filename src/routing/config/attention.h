@@ -73,8 +73,13 @@ std::string pattern_name(const PatternConfig& pattern);
 struct HeadGroupConfig {
   PatternConfig pattern = FullPattern{};
   std::int64_t heads = 1;
-  bool shared_query_key = false;               // keys are the queries (Reformer, causal routing)
+  bool shared_query_key = false;  // keys are the queries (Reformer, causal routing)
+  // 1: the key of token j is the query of token j - 1, in the groups of token j - 1, with the value of j; token 0 has
+  // no key. A query then finds earlier places with its own context and reads what came next. Causal, shared queries and
+  // keys only.
+  std::int64_t key_shift = 0;
   std::optional<double> scale = std::nullopt;  // of the logits; absent means 1/sqrt(head_dim)
+  bool learned_scale = false;                  // each head learns its own, starting from `scale`
   SelfRule self = SelfRule::allowed;
   Merge merge = Merge::lse;
   double merge_eps = 0.0;  // of Merge::mean
@@ -82,6 +87,9 @@ struct HeadGroupConfig {
   std::int64_t max_relative = 0;  // offsets are clipped to +-this; needed unless relative is none
   // Distant keys start out less likely (ALiBi): logits of head h of H get -2^(-8 (h+1) / H) (i - j). Causal only.
   bool recency = false;
+  // Heads that join others: the columns of W_O that read them start at zero, and all other weights of the layer start
+  // as they would without them. Such groups come last.
+  bool added = false;
   friend bool operator==(const HeadGroupConfig&, const HeadGroupConfig&) = default;
 };
 

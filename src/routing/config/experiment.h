@@ -59,12 +59,16 @@ struct ModelConfig {
 };
 
 // Every layer has `heads` heads. In the layers of `content_layers`, `content_heads` of them follow the content pattern
-// and the rest are local; in the other layers all heads are local.
+// and the rest are local; in the other layers all heads are local. With `add_content` all `heads` are local, and the
+// content heads come on top.
 struct AttentionLayout {
   std::int64_t heads = 8;
   std::int64_t content_heads = 4;
   std::string content = "routing";     // full, strided, random, lsh, routing; "local" where there is no content pattern
   std::string content_layers = "all";  // "all", "top N", "bottom N" or "FIRST..LAST" counted from 0
+  // The content heads join the `heads` local ones instead of taking the place of some: at the start the model computes
+  // what it would without them. head_dim = 0 then means width / heads still.
+  bool add_content = false;
   // The same for the layers of an encoder, whose heads read on both sides; heads, content_heads and content_layers as
   // above.
   std::string encoder_content = "routing";

@@ -51,6 +51,8 @@ void add_attention(Keys& keys) {
       "content_layers", &A::content_layers,
       [](const std::string&, const std::string& text) { parse_content_layers(text); },
       "layers that have them: all, top N, bottom N, or FIRST..LAST counted from 0 at the bottom");
+  attention.add("add_content", &A::add_content,
+                "those heads join the local ones, silent at first, instead of taking the place of some");
   attention.add_checked(
       "encoder_content", &A::encoder_content,
       [](const std::string& key, const std::string& text) { require_word(text, key, content_patterns()); },
@@ -68,7 +70,10 @@ template <class Access>
 void add_head_group(KeySection<ExperimentConfig, Access>& section, const std::string& max_relative) {
   using G = HeadGroupConfig;
   section.add("shared_query_key", &G::shared_query_key, "keys are the queries");
+  section.add("key_shift", &G::key_shift,
+              "1: the key of a token is the query of the token before, so that a query reads what came next");
   section.add("scale", &G::scale, "factor of the logits: a number, or this formula");
+  section.add("learned_scale", &G::learned_scale, "each head learns its own factor, starting from scale");
   section.add_word("self", &G::self, kSelfRules, "may a token read itself: allowed or only_if_alone");
   section.add_word("merge", &G::merge, kMerges,
                    "several groups of a token: mean of their results, or lse for one softmax over all their keys");

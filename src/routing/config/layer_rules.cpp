@@ -22,6 +22,7 @@ HeadGroupConfig section_of(const ExperimentConfig& config, const std::string& co
 HeadGroupConfig for_kind(HeadGroupConfig group, AttentionKind kind) {
   if (kind == AttentionKind::causal_self) return group;
   group.recency = false;
+  group.key_shift = 0;
   if (std::holds_alternative<RoutingPattern>(group.pattern)) group.shared_query_key = false;
   if (kind == AttentionKind::bidirectional_self) return group;
   group.shared_query_key = false;
@@ -56,20 +57,23 @@ std::vector<LayerRule> self_attention_rules(const ExperimentConfig& config, Atte
   const bool encoder = kind == AttentionKind::bidirectional_self;
   const std::string& name = encoder ? layout.encoder_content : layout.content;
   require<ConfigError>(layout.heads >= 1, "attention.heads is ", layout.heads, ", but it must be at least 1");
-  require<ConfigError>(layout.content_heads >= 0 && layout.content_heads <= layout.heads, "attention.content_heads ",
+  require<ConfigError>(layout.content_heads >= 0, "attention.content_heads is ", layout.content_heads,
+                       ", but it must not be below 0");
+  require<ConfigError>(layout.add_content || layout.content_heads <= layout.heads, "attention.content_heads ",
                        layout.content_heads, " is not between 0 and attention.heads ", layout.heads,
-                       "; lower attention.content_heads or raise attention.heads");
+                       "; lower attention.content_heads, raise attention.heads or set attention.add_content");
   const HeadGroupConfig local_heads = for_kind(config.patterns.local, kind);
   const HeadGroupConfig content =
       for_kind(section_of(config, name, encoder ? "attention.encoder_content" : "attention.content"), kind);
   const LayerRange range = parse_content_layers(layout.content_layers);
   const LayerRule local{every_layer(), {with_heads(local_heads, layout.heads)}};
-  if (name == "local" || layout.content_heads == 0) return {local};
+  if ((name == "local" && !layout.add_content) || layout.content_heads == 0) return {local};
 
   LayerRule mixed{range, {}};
-  const std::int64_t rest = layout.heads - layout.content_heads;
+  const std::int64_t rest = layout.add_content ? layout.heads : layout.heads - layout.content_heads;
   if (rest > 0) mixed.head_groups.push_back(with_heads(local_heads, rest));
   mixed.head_groups.push_back(with_heads(content, layout.content_heads));
+  mixed.head_groups.back().added = layout.add_content;
   if (range == every_layer()) return {mixed};
   return {local, mixed};
 }
@@ -77,9 +81,18 @@ std::vector<LayerRule> self_attention_rules(const ExperimentConfig& config, Atte
 // What the attentions of all kinds have in common.
 AttentionConfig attention_with(const ExperimentConfig& config, AttentionKind kind, const std::string& content) {
   const bool routed = content == "routing";
+  std::optional<std::int64_t> dim;
+  if (config.model.head_dim > 0) {
+    dim = config.model.head_dim;
+  } else if (config.attention.add_content && kind != AttentionKind::cross) {
+    require<ConfigError>(config.attention.heads >= 1 && config.model.width % config.attention.heads == 0,
+                         "model.width ", config.model.width, " is not a multiple of the attention.heads ",
+                         config.attention.heads, "; change one of them or set model.head_dim");
+    dim = config.model.width / config.attention.heads;
+  }
   return {.kind = kind,
           .width = config.model.width,
-          .head_dim = config.model.head_dim == 0 ? std::nullopt : std::optional(config.model.head_dim),
+          .head_dim = dim,
           .dropout = config.model.attention_dropout,
           .initial_scale = config.model.initial_scale,
           .head_mix = routed && config.routing.head_mix,

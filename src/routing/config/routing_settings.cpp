@@ -32,7 +32,10 @@ std::vector<ConfigKey<RoutingSettings>> make_keys() {
               "across sequences each cluster takes the best keys of the source, as balanced does");
   group.add("shared_query_key", &G::shared_query_key, "keys are the queries");
   routing.add("scale_before_norm", &P::scale_before_norm, "queries times 1/sqrt(head_dim) before the layer norm");
+  group.add("key_shift", &G::key_shift,
+            "1: the key of a token is the query of the token before, so that a query reads what came next");
   group.add("scale", &G::scale, "factor of the logits: a number, or this formula");
+  group.add("learned_scale", &G::learned_scale, "each head learns its own factor, starting from scale");
   group.add_word("self", &G::self, kSelfRules, "may a token read itself: allowed or only_if_alone");
   group.add_word("merge", &G::merge, kMerges,
                  "several clusters of a token: mean of their results, or lse for one softmax over all their keys");
