@@ -94,6 +94,7 @@ class MultiHeadAttentionImpl : public torch::nn::Module {
     std::int64_t first_head = 0;
     std::int64_t first_key_head = 0;  // in W_K, unless keys are shared
     at::Tensor relative_key, relative_value;
+    std::vector<double> recency_slopes;  // one per head; empty without recency
   };
 
   at::Tensor make_weight(const std::string& name, std::int64_t rows, std::int64_t columns,
@@ -124,8 +125,6 @@ class MultiHeadAttentionImpl : public torch::nn::Module {
   void attend_cached(std::size_t index, const CachedTokens& tokens, const CachedCall& call, AttentionCache& cache,
                      at::Tensor& output) const;
   GroupProbe make_probe(const Group& group, const QueryKey& qk, const PatternPlan& plan) const;
-  at::Tensor attend_with_recency(const QueryKey& qk, const at::Tensor& v, const Plan& plan,
-                                 AttendOptions options) const;
   at::Tensor attend_group(std::size_t index, const QueryKey& qk, const at::Tensor& v, AttentionState& state,
                           const TokenLayout& layout);
 
