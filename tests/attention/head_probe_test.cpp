@@ -3,7 +3,6 @@
 
 #include "routing/attention/multi_head.h"
 #include "routing/attention/plan_builder.h"
-#include "routing/attention/recency.h"
 #include "routing/core/error.h"
 #include "support/dense_oracle.h"
 #include "support/pattern_cases.h"
@@ -60,7 +59,8 @@ GroupProbe probe_of(const CaseInputs& inputs, const AttendOptions& options) {
           .merge = options.merge,
           .merge_eps = options.merge_eps,
           .relative = options.relative,
-          .relative_key = options.relative_key};
+          .relative_key = options.relative_key,
+          .recency = options.recency};
 }
 
 TEST(HeadProbe, RowsTimesValuesAreWhatAttendGivesForEveryPatternMergeAndRelativeKind) {
@@ -87,16 +87,14 @@ TEST(HeadProbe, RowsTimesValuesAreWhatAttendGivesWithRecency) {
   for (const PatternCase& pattern_case : testing::pattern_cases(AttentionKind::causal_self)) {
     const CaseInputs inputs = make_inputs(pattern_case, {.batch = 2, .tokens = 23});
     for (const RelativePosition relative : kRelativePositions) {
-      AttendOptions options{.scale = 0.7, .relative = relative};
+      AttendOptions options{.scale = 0.7, .relative = relative, .recency = at::tensor({0.5, 0.01}, kDoubles)};
       if (relative != RelativePosition::none) options.relative_key = random_tensor({7, 4}, 5);
-      GroupProbe probe = probe_of(inputs, options);
-      probe.recency = true;
-      const at::Tensor column = recency_column(2, 23, options.scale, kDoubles).expand({2, 2, 23, 1});
-      options.relative_key = with_zero(options.relative_key);
-      const at::Tensor real =
-          attend(with_one(inputs.q), at::cat({inputs.k, column}, 3), inputs.v, inputs.plan.tensors(), options).output;
-      EXPECT_LT(distance(rows_times_values(probe, inputs.v), real), 1e-12)
-          << pattern_case.name << " " << to_string(relative);
+      const at::Tensor mine = rows_times_values(probe_of(inputs, options), inputs.v);
+      const std::string what = pattern_case.name + " " + std::string(to_string(relative));
+      const at::Tensor real = attend(inputs.q, inputs.k, inputs.v, inputs.plan.tensors(), options).output;
+      EXPECT_LT(distance(mine, real), 1e-12) << what;
+      const at::Tensor dense = testing::dense_attend(inputs.q, inputs.k, inputs.v, inputs.plan, options).output;
+      EXPECT_LT(distance(mine, dense), 1e-12) << what;
     }
   }
 }
@@ -227,15 +225,17 @@ TEST(HeadProbe, LogitsOfAnyKeysHaveTheTermsOfPositionsButNoRanks) {
   expect_extra(2.0, 20.0, 200.0);
   probe.relative = RelativePosition::rank;
   expect_extra(0.0, 0.0, 0.0);
-  probe.recency = true;  // one head: slope 2^-8
+  probe.recency = at::tensor({1.0 / 256}, kDoubles);
   expect_extra(-1.0 / 256, 0.0, 1.0 / 256);
 }
 
 TEST(HeadProbe, VectorsOfSinglePrecisionGiveTheRowsOfTheirValues) {
   GroupProbe probe = two_groups(Merge::lse);
+  probe.recency = at::tensor({0.25}, kDoubles);
   const AttentionRow exact = attention_row(probe, 0, 0, 2);
   probe.queries = probe.queries.to(at::kFloat);
   probe.keys = probe.keys.to(at::kFloat);
+  probe.recency = probe.recency.to(at::kFloat);
   const AttentionRow row = attention_row(probe, 0, 0, 2);
   EXPECT_EQ(row.keys, exact.keys);
   for (std::size_t i = 0; i < 3; ++i) EXPECT_NEAR(row.weights[i], exact.weights[i], 1e-7);

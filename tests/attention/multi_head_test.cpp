@@ -220,7 +220,7 @@ TEST(MultiHeadAttention, PrecisionOfTheProjectionsIsThatOfTheState) {
   EXPECT_LT((rounded - output).norm().item<double>(), 4.0 * 0x1.0p-8 * output.norm().item<double>());
 }
 
-// ALiBi by its formula: the logits of head h lose 2^(-8 (h+1) / heads) for every token between query and key.
+// ALiBi by its formula: the logits of full head h lose 2^(-16 (h+1) / heads) for every token between query and key.
 TEST(MultiHeadAttention, RecencyLowersTheLogitsOfDistantKeys) {
   AttentionConfig config;
   config.width = 12;
@@ -247,7 +247,7 @@ TEST(MultiHeadAttention, RecencyLowersTheLogitsOfDistantKeys) {
       at::matmul(q, project("key_weight").transpose(2, 3)) + at::einsum("bhid,ijd->bhij", {q, relative_key});
   logits = logits / 2.0;
   for (std::int64_t head = 0; head < 3; ++head) {
-    logits.select(1, head).add_(offset.to(at::kDouble) * std::exp2(-8.0 * static_cast<double>(head + 1) / 3.0));
+    logits.select(1, head).add_(offset.to(at::kDouble) * std::exp2(-16.0 * static_cast<double>(head + 1) / 3.0));
   }
   const at::Tensor weights = at::softmax(logits.masked_fill(offset > 0, -INFINITY), -1);
   const at::Tensor mixed =

@@ -123,6 +123,14 @@ TEST(LayerRules, TheLastRuleThatHoldsALayerWins) {
   EXPECT_EQ(head_groups_of_layer(rules, 21, 22), (std::vector{fewer_local, content}));
 }
 
+TEST(AttentionConfig, SlopesOfRecencyAreCountedOverAtLeastOneHead) {
+  EXPECT_NE(refusal_after([](AttentionConfig& config, HeadGroupConfig&) {
+              config.recency_heads = 0;
+            }).find("recency_heads is 0"),
+            std::string::npos);
+  EXPECT_EQ(refusal_after([](AttentionConfig& config, HeadGroupConfig&) { config.recency_heads = 3; }), "accepted");
+}
+
 TEST(AttentionConfig, RecencyNeedsAPast) {
   for (const AttentionKind kind : {AttentionKind::bidirectional_self, AttentionKind::cross}) {
     EXPECT_NE(refusal_after([](AttentionConfig&, HeadGroupConfig& g) { g.recency = true; }, kind).find("recency is on"),

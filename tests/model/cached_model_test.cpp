@@ -23,6 +23,7 @@ constexpr std::int64_t kPositions = 4096;
 ExperimentConfig long_experiment(const std::string& content) {
   ExperimentConfig config = odd_experiment(content, kPositions);
   std::get<StridedPattern>(config.patterns.strided.pattern).stride = 33;
+  config.patterns.full.recency = config.patterns.strided.recency = config.patterns.lsh.recency = true;
   config.patterns.lsh.pattern = LshPattern{.buckets = 6, .rounds = 2, .window = 80};
   config.routing.routing().clusters = 7;
   config.routing.routing().window = 90;
@@ -40,6 +41,7 @@ std::vector<ContentCase> causal_cases() {
     ExperimentConfig config = long_experiment("routing");
     config.routing.routing().selection = selection;
     config.patterns.local.recency = true;
+    config.routing.group.recency = selection == RoutingSelection::threshold;
     config.model.norm = selection == RoutingSelection::nearest ? NormPlacement::post : NormPlacement::pre;
     config.model.feedforward = FeedforwardKind::geglu;
     config.model.embedding_width = 20;

@@ -63,6 +63,7 @@ TEST_F(AttendAmx, EqualsTheReferenceForEveryLength) {
         testing::add_tables(problem, number % 2 == 0 ? RelativePosition::rank : RelativePosition::true_offset,
                             1 + 9 * number);
       }
+      if (number % 4 > 1) testing::add_recency(problem);
       testing::expect_close(testing::run_fused(problem), testing::run_reference(problem),
                             std::to_string(tokens) + " tokens, plan " + std::to_string(number));
     }
@@ -90,6 +91,7 @@ TEST_F(AttendAmx, BitsDependNeitherOnThreadsNorOnLaterTokens) {
     const Plan plan = testing::hand_made_plans(1, kTokens)[number];
     AttendProblem problem = testing::make_problem(testing::random_inputs(1, kTokens, 12, 7), plan.tensors(), {});
     testing::add_tables(problem, RelativePosition::rank, 30);
+    if (number != 3) testing::add_recency(problem);
     set_num_threads(1);
     const Everything one = testing::run_fused(problem);
     set_num_threads(2);

@@ -16,11 +16,13 @@
 
 #include <cmath>
 #include <memory>
+#include <utility>
 
 namespace routing {
 namespace {
 
 using kernels::Isa;
+using testing::add_recency;
 using testing::add_tables;
 using testing::AttendProblem;
 using testing::CaseInputs;
@@ -81,9 +83,11 @@ TEST_P(AttendFused, EqualsTheReferenceForEveryPatternMergeAndTable) {
                                                {.scale = 0.7, .merge = merge, .merge_eps = seed % 3 == 0 ? 0.0 : 0.01});
           add_tables(problem, relative);
           if (seed % 4 < 2) problem.options.dropout = {.probability = 0.3, .key = seed};
-          expect_close(run_fused(problem), run_reference(problem),
-                       pattern_case.name + ", " + std::to_string(tokens) + " tokens, " + std::string(to_string(merge)) +
-                           ", " + std::string(to_string(relative)));
+          const std::string what = pattern_case.name + ", " + std::to_string(tokens) + " tokens, " +
+                                   std::string(to_string(merge)) + ", " + std::string(to_string(relative));
+          expect_close(run_fused(problem), run_reference(problem), what);
+          add_recency(problem);
+          expect_close(run_fused(problem), run_reference(problem), what + ", recency");
         }
       }
     }
@@ -98,8 +102,12 @@ TEST_P(AttendFused, EqualsTheReferenceForEveryLength) {
       AttendProblem problem =
           make_problem(inputs, plan.tensors(), {.scale = 0.4, .merge = ++number % 3 == 0 ? Merge::mean : Merge::lse});
       add_tables(problem, number % 2 == 0 ? RelativePosition::rank : RelativePosition::true_offset, 1 + 9 * number);
-      expect_close(run_fused(problem), run_reference(problem),
-                   std::to_string(tokens) + " tokens, plan " + std::to_string(number));
+      const std::string what = std::to_string(tokens) + " tokens, plan " + std::to_string(number);
+      expect_close(run_fused(problem), run_reference(problem), what);
+      // Without tables the kernels take other ways.
+      if (number % 4 < 2) add_tables(problem, RelativePosition::none);
+      add_recency(problem);
+      expect_close(run_fused(problem), run_reference(problem), what + ", recency");
     }
   }
 }
@@ -191,6 +199,7 @@ TEST_P(AttendFused, BitsDoNotDependOnTheNumberOfThreads) {
       AttendProblem problem = make_problem(random_inputs(2, 257, 16, 8), plan.tensors(), {.merge = merge});
       add_tables(problem, ++number % 2 == 0 ? RelativePosition::rank : RelativePosition::true_offset);
       problem.options.dropout = {.probability = 0.1, .key = 5};
+      if (number % 4 > 1) add_recency(problem);
       set_num_threads(1);
       const Everything one = run_fused(problem);
       for (const int threads : {2, 5}) {
@@ -205,14 +214,17 @@ TEST_P(AttendFused, BitsDoNotDependOnTheNumberOfThreads) {
 TEST_P(AttendFused, LaterTokensNeverChangeEarlierBits) {
   constexpr std::int64_t kTokens = 140;
   const auto prefix = [](const at::Tensor& x, std::int64_t tokens) { return x.narrow(2, 0, tokens); };
-  for (const RelativePosition relative :
-       {RelativePosition::none, RelativePosition::true_offset, RelativePosition::rank}) {
+  for (const auto& [relative, recency] : {std::pair{RelativePosition::none, false},
+                                          {RelativePosition::none, true},
+                                          {RelativePosition::true_offset, true},
+                                          {RelativePosition::rank, false}}) {
     const std::vector<Plan> plans = hand_made_plans(1, kTokens);
     for (std::size_t number = 0; number < plans.size(); ++number) {
       if (!plans[number].tensors().rules.causal) continue;
       AttendProblem problem = make_problem(random_inputs(1, kTokens, 12, 7), plans[number].tensors(),
                                            {.merge = number % 4 < 2 ? Merge::lse : Merge::mean});
       add_tables(problem, relative, 30);
+      if (recency) add_recency(problem);
       const AttendResult whole = attend_fused_forward(problem.inputs, problem.plan, problem.options);
       for (const std::int64_t tokens : {1, 2, 15, 16, 17, 31, 33, 63, 64, 65, 100, 128, 139}) {
         AttendProblem changed = problem;
@@ -226,7 +238,7 @@ TEST_P(AttendFused, LaterTokensNeverChangeEarlierBits) {
                                         prefix(problem.inputs.v, tokens)};
         const AttendResult alone = attend_fused_forward(short_inputs, short_plan.tensors(), problem.options);
         const std::string what = std::to_string(tokens) + " tokens of plan " + std::to_string(number) + ", " +
-                                 std::string(to_string(relative));
+                                 std::string(to_string(relative)) + (recency ? ", recency" : "");
         ASSERT_TRUE(at::equal(prefix(after.output, tokens), prefix(whole.output, tokens))) << what << ", changed";
         ASSERT_TRUE(at::equal(prefix(after.lse, tokens), prefix(whole.lse, tokens))) << what << ", changed";
         ASSERT_TRUE(at::equal(alone.output, prefix(whole.output, tokens))) << what << ", removed";
@@ -242,7 +254,7 @@ TEST_P(AttendFused, AQueryAloneHasTheBitsItHasAmongOthers) {
   std::vector<std::int32_t> all;
   for (std::int32_t position = 0; position < kTokens; ++position) all.push_back(position);
   const VisibilityRules rules{.lookback = 50};
-  const auto attend_with = [&](const std::vector<std::int32_t>& queries, RelativePosition relative) {
+  const auto attend_with = [&](const std::vector<std::int32_t>& queries, RelativePosition relative, bool recency) {
     PlanBuilder builder(self_layout(1, 1, kTokens), rules, PlanBuilder::Lists::two);
     const ListRange query_range = builder.add_queries(queries);
     builder.add_group(query_range, builder.add_keys(all));
@@ -252,15 +264,19 @@ TEST_P(AttendFused, AQueryAloneHasTheBitsItHasAmongOthers) {
                                           random_tensor({1, 1, kTokens, 7}, 3)},
                                          plan.tensors(), {});
     add_tables(problem, relative, 30);
+    if (recency) add_recency(problem);
     return attend_fused_forward(problem.inputs, problem.plan, problem.options);
   };
-  for (const RelativePosition relative :
-       {RelativePosition::none, RelativePosition::true_offset, RelativePosition::rank}) {
-    const AttendResult together = attend_with(all, relative);
+  for (const auto& [relative, recency] : {std::pair{RelativePosition::none, false},
+                                          {RelativePosition::none, true},
+                                          {RelativePosition::true_offset, true},
+                                          {RelativePosition::rank, false},
+                                          {RelativePosition::rank, true}}) {
+    const AttendResult together = attend_with(all, relative, recency);
     for (const std::int32_t query : {0, 1, 31, 64, 70, 100, 129, 139}) {
       for (const std::vector<std::int32_t>& queries : {std::vector{query}, std::vector{query - query % 3, query}}) {
         if (queries.size() == 2 && queries[0] == queries[1]) continue;
-        const AttendResult alone = attend_with(queries, relative);
+        const AttendResult alone = attend_with(queries, relative, recency);
         ASSERT_TRUE(at::equal(alone.output[0][0][query], together.output[0][0][query])) << "query " << query;
         ASSERT_TRUE(at::equal(alone.lse[0][0][query], together.lse[0][0][query])) << "query " << query;
       }

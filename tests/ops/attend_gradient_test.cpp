@@ -43,11 +43,13 @@ void for_merges_and_tables(const PatternCase& pattern_case, const CaseInputs& in
         x.push_back(random_tensor({2 * 2 + 1, inputs.q.size(3)}, 21));
         x.push_back(random_tensor({2 * 2 + 1, inputs.v.size(3)}, 22));
       }
-      const AttendOptions options{.scale = 0.8,
-                                  .merge = merge,
-                                  .merge_eps = 0.01,
-                                  .relative = relative,
-                                  .dropout = {.probability = 0.25, .key = 3}};
+      AttendOptions options{.scale = 0.8,
+                            .merge = merge,
+                            .merge_eps = 0.01,
+                            .relative = relative,
+                            .dropout = {.probability = 0.25, .key = 3}};
+      // Recency with two of the three kinds of tables.
+      if (relative != RelativePosition::true_offset) options.recency = at::tensor({0.5, 0.1}, at::kDouble);
       EXPECT_LT(check(attend_as_vector(inputs, options), x), kTolerance)
           << inputs.plan.num_queries() << " tokens, " << to_string(merge) << ", " << to_string(relative);
     }

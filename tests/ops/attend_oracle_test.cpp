@@ -30,12 +30,19 @@ AttendOptions options_for(Merge merge, double eps) {
   return {.scale = 0.7, .merge = merge, .merge_eps = eps};
 }
 
+// Slopes for the two heads of every case.
+AttendOptions with_recency(AttendOptions options) {
+  options.recency = at::tensor({0.3, 0.05}, at::kDouble);
+  return options;
+}
+
 TEST_P(AttendOracle, EqualsTheDenseOracleAtEveryLength) {
   for (const std::int64_t tokens : {1, 2, 3, 63, 64, 65, 257}) {
     for (const bool ragged : {false, true}) {
       const CaseInputs inputs = make_inputs(GetParam(), {.batch = ragged ? 3 : 1, .tokens = tokens, .ragged = ragged});
       for (const AttendOptions& options :
-           {options_for(Merge::lse, 0.0), options_for(Merge::mean, 0.0), options_for(Merge::mean, 0.01)}) {
+           {options_for(Merge::lse, 0.0), options_for(Merge::mean, 0.0), options_for(Merge::mean, 0.01),
+            with_recency(options_for(Merge::lse, 0.0))}) {
         const AttendResult result = attend(inputs.q, inputs.k, inputs.v, inputs.plan.tensors(), options);
         const AttendResult expected = dense_attend(inputs.q, inputs.k, inputs.v, inputs.plan, options);
         EXPECT_LT(largest_difference(result.output, expected.output), kTolerance)
@@ -60,11 +67,13 @@ TEST_P(AttendOracle, EqualsTheDenseOracleWithRelativePositionsAndDropout) {
         options.relative_value = random_tensor({2 * 5 + 1, inputs.v.size(3)}, 12);
       }
       options.dropout = {.probability = 0.3, .key = 99, .sample_ids = at::tensor({41, 17}, at::kLong)};
-      const AttendResult result = attend(inputs.q, inputs.k, inputs.v, inputs.plan.tensors(), options);
-      const AttendResult expected = dense_attend(inputs.q, inputs.k, inputs.v, inputs.plan, options);
-      EXPECT_LT(largest_difference(result.output, expected.output), kTolerance)
-          << to_string(relative) << " " << to_string(merge);
-      EXPECT_LT(largest_difference(result.lse, expected.lse), kTolerance);
+      for (const AttendOptions& each : {options, with_recency(options)}) {
+        const AttendResult result = attend(inputs.q, inputs.k, inputs.v, inputs.plan.tensors(), each);
+        const AttendResult expected = dense_attend(inputs.q, inputs.k, inputs.v, inputs.plan, each);
+        EXPECT_LT(largest_difference(result.output, expected.output), kTolerance)
+            << to_string(relative) << " " << to_string(merge);
+        EXPECT_LT(largest_difference(result.lse, expected.lse), kTolerance);
+      }
     }
   }
 }
@@ -94,11 +103,13 @@ TEST_P(AttendOracle, GradientsEqualAutogradThroughTheDenseOracle) {
           (result.output * random_tensor(result.output.sizes(), 8)).sum() + (lse * random_tensor(lse.sizes(), 9)).sum();
       return torch::autograd::grad({loss}, leaves);
     };
-    const auto result = gradients_of(attend(leaves[0], leaves[1], leaves[2], inputs.plan.tensors(), options));
-    const auto expected = gradients_of(dense_attend(leaves[0], leaves[1], leaves[2], inputs.plan, options));
-    for (std::size_t index = 0; index < leaves.size(); ++index) {
-      EXPECT_LT(largest_difference(result[index], expected[index]), kTolerance)
-          << "input " << index << ", " << to_string(merge);
+    for (const AttendOptions& each : {options, with_recency(options)}) {
+      const auto result = gradients_of(attend(leaves[0], leaves[1], leaves[2], inputs.plan.tensors(), each));
+      const auto expected = gradients_of(dense_attend(leaves[0], leaves[1], leaves[2], inputs.plan, each));
+      for (std::size_t index = 0; index < leaves.size(); ++index) {
+        EXPECT_LT(largest_difference(result[index], expected[index]), kTolerance)
+            << "input " << index << ", " << to_string(merge);
+      }
     }
   }
 }

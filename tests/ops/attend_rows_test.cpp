@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <vector>
 
@@ -32,6 +33,7 @@ struct Problem {
   at::Tensor v = random_tensor({kTokens, kDim}, 3, at::kFloat);
   at::Tensor key_table = random_tensor({2 * kRelative + 1, kDim}, 4, at::kFloat);
   at::Tensor value_table = random_tensor({2 * kRelative + 1, kDim}, 5, at::kFloat);
+  float slope = 0.07F;
 
   Problem() {
     std::iota(order.begin(), order.end(), 0);
@@ -66,6 +68,7 @@ struct Problem {
                       .max_relative = kRelative,
                       .relative_key = key_table.data_ptr<float>(),
                       .relative_value = value_table.data_ptr<float>(),
+                      .recency_slopes = &slope,
                       .bf16 = bf16},
             .q = rows(q),
             .k = rows(k),
@@ -112,20 +115,49 @@ TEST(AttendRows, KeysMayStandAnywhere) {
 
 TEST(AttendRows, OffsetsCountFromTheOriginOfTheQueries) {
   const Problem plain;
-  // All keys 5000 later, and the queries with them.
-  std::vector<std::int32_t> later = plain.order;
-  for (std::int32_t& position : later) position += 5000;
-  const std::vector<std::int32_t> origin{5000};
+  // All keys later, and the queries with them: tables and recency know distances, not positions.
+  for (const std::int32_t start : {5'000, 10'000, 100'000, 1'000'000, 2'000'000'000}) {
+    std::vector<std::int32_t> later = plain.order;
+    for (std::int32_t& position : later) position += start;
+    at_every_level([&](bool bf16) {
+      for (const bool tables : {true, false}) {
+        AttendProblem expected = plain.problem(bf16);
+        if (!tables) expected.rules.relative_key = expected.rules.relative_value = nullptr;
+        AttendProblem moved = expected;
+        moved.plan.key_order = later.data();
+        moved.plan.key_rows = plain.order.data();
+        moved.plan.query_origins = &start;
+        EXPECT_TRUE(at::equal(run(moved), run(expected))) << "at " << start;
+        if (!tables) continue;  // recency alone would not tell: all logits of a query would be off by the same
+        const std::int32_t wrong = start - 2;
+        moved.plan.query_origins = &wrong;
+        EXPECT_FALSE(at::equal(run(moved), run(expected))) << "at " << start;
+      }
+    });
+  }
+}
+
+// Queries 30 positions behind the rows they have, and logits of nothing but recency.
+TEST(AttendRows, RecencyCountsTrueDistances) {
+  const Problem plain;
   at_every_level([&](bool bf16) {
-    AttendProblem moved = plain.problem(bf16);
-    moved.plan.key_order = later.data();
-    moved.plan.key_rows = plain.order.data();
-    moved.plan.query_origins = origin.data();
-    const at::Tensor expected = run(plain.problem(bf16));
-    EXPECT_TRUE(at::equal(run(moved), expected));
-    const std::vector<std::int32_t> wrong{4998};
-    moved.plan.query_origins = wrong.data();
-    EXPECT_FALSE(at::equal(run(moved), expected));
+    AttendProblem problem = plain.problem(bf16);
+    problem.rules.relative_key = problem.rules.relative_value = nullptr;
+    at::Tensor zeros = at::zeros({kTokens, kDim}, at::kFloat);
+    problem.q.data = zeros.data_ptr<float>();
+    const std::int32_t late = 30;
+    problem.plan.query_origins = &late;
+    problem.plan.key_rows = plain.order.data();
+    at::Tensor output = at::empty({kTokens, kDim}, at::kFloat);
+    std::vector<float> lse(kTokens);
+    attend_forward(problem, {.data = output.data_ptr<float>(), .row_stride = kDim}, lse.data());
+    for (const std::int64_t i : {0, 1, 39, 40, 149}) {
+      double sum = 0.0;
+      for (std::int64_t j = std::max<std::int64_t>(0, i - 39); j <= i; ++j) {
+        sum += std::exp(-0.07 * static_cast<double>(i + 30 - j));
+      }
+      EXPECT_NEAR(lse[static_cast<std::size_t>(i)], std::log(sum), 1e-5) << "query " << i;
+    }
   });
 }
 

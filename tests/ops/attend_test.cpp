@@ -99,6 +99,19 @@ TEST(Attend, HandWorkedRelativePositions) {
   EXPECT_NEAR(at_token(attend(q, zeros, v, plan.tensors(), options).output, 4), (3 * 102.0 + 1 * 203.0) / 4, 1e-12);
 }
 
+TEST(Attend, HandWorkedRecency) {
+  // Token 4 sees the tokens 0 and 3, four and one before it. A slope of ln 2 halves a weight for every token between,
+  // so the weights are 1/16 and 1/2; distances of ranks, 2 and 1, would be another answer.
+  const Plan plan = plan_of_groups(5, {{0, 3, 4}}, {.causal = true, .self = SelfRule::only_if_alone});
+  const at::Tensor zeros = column({0.0, 0.0, 0.0, 0.0, 0.0});
+  const at::Tensor v = column({90.0, 0.0, 0.0, 180.0, 7.0});
+  const AttendResult result =
+      attend(zeros, zeros, v, plan.tensors(), {.scale = 3.0, .recency = at::tensor({std::log(2.0)}, at::kDouble)});
+  EXPECT_NEAR(at_token(result.output, 4), (1 * 90.0 + 8 * 180.0) / 9, 1e-12);
+  EXPECT_NEAR(at_token(result.lse, 4), std::log(1.0 / 16 + 1.0 / 2), 1e-12) << "scale is not for the slope";
+  EXPECT_NEAR(at_token(result.output, 0), 90.0, 1e-12) << "alone, a token sees itself";
+}
+
 TEST(Attend, FullEqualsPlainSoftmaxAttention) {
   for (const std::int64_t tokens : {1, 2, 65, 200}) {
     const at::Tensor q = random_tensor({2, 3, tokens, 8}, 1);
@@ -226,10 +239,12 @@ TEST(Attend, IsRegisteredAndCallableByName) {
   torch::jit::Stack stack;
   torch::jit::push(stack, q, q, q, t.query_order, t.key_order, t.groups, t.unit_offsets, t.query_index.offsets,
                    t.query_index.group, t.query_index.rank, c10::IValue(), c10::IValue(), true, "allowed", 0.5, "lse",
-                   0.0, "none", c10::IValue(), c10::IValue(), 0.0, 0, c10::IValue(), false);
+                   0.0, "none", c10::IValue(), c10::IValue(), 0.0, 0, c10::IValue(), false,
+                   at::tensor({0.25}, at::kDouble));
   op.callBoxed(stack);
   ASSERT_EQ(stack.size(), 2U);
-  EXPECT_TRUE(stack[0].toTensor().equal(attend(q, q, q, t, {.scale = 0.5}).output));
+  EXPECT_TRUE(
+      stack[0].toTensor().equal(attend(q, q, q, t, {.scale = 0.5, .recency = at::tensor({0.25}, at::kDouble)}).output));
 }
 
 TEST(Attend, OnTheMetaDeviceGivesShapesOnly) {
@@ -265,6 +280,13 @@ TEST(Attend, InputsThatDoNotFitAreRefusedWithBothValues) {
   EXPECT_NE(message(good, good, good, {.merge_eps = -1.0}).find("-1"), std::string::npos);
   EXPECT_NE(message(good, good, good, {.dropout = {.probability = 1.0}}).find("1"), std::string::npos);
   EXPECT_NE(message(at::zeros({2, 4, 3}), good, good, {}).find("3 dimensions"), std::string::npos);
+  const auto of_recency = [&](const at::Tensor& slopes) { return message(good, good, good, {.recency = slopes}); };
+  EXPECT_NE(of_recency(at::zeros({3})).find("recency is [3], but must hold one slope for each of 2 heads"),
+            std::string::npos);
+  EXPECT_NE(of_recency(at::zeros({2}, at::kDouble)).find("recency is Double"), std::string::npos);
+  EXPECT_NE(of_recency(at::tensor({0.5F, -0.5F})).find("head 1 is -0.5"), std::string::npos);
+  EXPECT_NE(of_recency(at::tensor({std::nanf(""), 0.5F})).find("head 0 is nan"), std::string::npos);
+  EXPECT_NE(of_recency(at::zeros({2}).set_requires_grad(true)).find("detach"), std::string::npos);
 }
 
 }  // namespace

@@ -55,9 +55,14 @@ AttendProblem make_problem(const AttendInputs& inputs, const PlanTensors& plan, 
 
 void add_tables(AttendProblem& problem, RelativePosition relative, std::int64_t max) {
   problem.options.relative = relative;
+  problem.options.relative_key = problem.options.relative_value = at::Tensor();
   if (relative == RelativePosition::none) return;
   problem.options.relative_key = as_read(random_tensor({2 * max + 1, problem.inputs.q.size(3)}, 41));
   problem.options.relative_value = as_read(random_tensor({2 * max + 1, problem.inputs.v.size(3)}, 42));
+}
+
+void add_recency(AttendProblem& problem) {
+  problem.options.recency = at::tensor({0.4F, 0.03F}).narrow(0, 0, problem.plan.heads);
 }
 
 Everything run_fused(const AttendProblem& problem) {
@@ -72,6 +77,7 @@ Everything run_reference(const AttendProblem& problem) {
   AttendOptions options = problem.options;
   options.relative_key = wide(options.relative_key);
   options.relative_value = wide(options.relative_value);
+  options.recency = wide(options.recency);
   const AttendInputs inputs{wide(problem.inputs.q), wide(problem.inputs.k), wide(problem.inputs.v)};
   Everything all;
   all.result = attend_reference_forward(inputs, problem.plan, options);

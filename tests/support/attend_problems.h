@@ -46,6 +46,8 @@ struct AttendProblem {
 AttendProblem make_problem(const AttendInputs& inputs, const PlanTensors& plan, const AttendOptions& options);
 // Tables short enough that some offsets are clipped.
 void add_tables(AttendProblem& problem, RelativePosition relative, std::int64_t max = 5);
+// A steep and a flat slope for the two heads.
+void add_recency(AttendProblem& problem);
 // q, k and v of two heads.
 AttendInputs random_inputs(std::int64_t batch, std::int64_t tokens, std::int64_t dim, std::int64_t value_dim);
 // For several rules: one list of all tokens, and overlapping lists with gaps beside an empty one; two heads.

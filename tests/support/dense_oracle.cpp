@@ -59,16 +59,25 @@ at::Tensor dropout_of_group(const Plan& plan, std::int64_t unit, std::int64_t gr
   return factors;
 }
 
+// What recency adds to the logits [queries, keys] of a head: the definition, row for row.
+at::Tensor recency_of(const Plan& plan, std::int64_t head, const AttendOptions& options, const at::Tensor& like) {
+  at::Tensor added = at::zeros({plan.num_queries(), plan.num_keys()}, like.options());
+  if (!options.recency.defined()) return added;
+  const at::Tensor i = at::arange(plan.num_queries(), like.options()).unsqueeze(1);
+  const at::Tensor j = at::arange(plan.num_keys(), like.options()).unsqueeze(0);
+  return added - options.recency[head] * (i - j);
+}
+
 struct UnitResult {
   at::Tensor output, lse;
 };
 
 // One unit whose groups all give a pair the same logit and keep it alike: counts are enough.
 UnitResult by_counts(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& counts,
-                     const AttendOptions& options, const at::Tensor& rows) {
+                     const AttendOptions& options, const at::Tensor& rows, const at::Tensor& recency) {
   at::Tensor logits = at::mm(q, k.t());
   if (options.relative_key.defined()) logits = logits + at::mm(q, options.relative_key.t()).gather(1, rows);
-  logits = logits * options.scale + counts.to(q.scalar_type()).log();
+  logits = logits * options.scale + recency + counts.to(q.scalar_type()).log();
   const at::Tensor p = safe_softmax(logits);
   at::Tensor output = at::mm(p, v);
   if (options.relative_value.defined()) {
@@ -84,6 +93,7 @@ UnitResult by_masks(const at::Tensor& q, const at::Tensor& k, const at::Tensor& 
   const at::Tensor masks = plan.to_dense_masks(unit / plan.heads(), unit % plan.heads());
   const std::int64_t first_group = plan.tensors().unit_offsets[unit].item<std::int64_t>();
   const std::int64_t groups = masks.size(0);
+  const at::Tensor recency = recency_of(plan, unit % plan.heads(), options, q.detach());
   std::vector<at::Tensor> logits_of_groups;
   std::vector<at::Tensor> values_of_groups;
   std::vector<at::Tensor> factors_of_groups;
@@ -97,7 +107,7 @@ UnitResult by_masks(const at::Tensor& q, const at::Tensor& k, const at::Tensor& 
         values = values + options.relative_value.index_select(0, rows.flatten()).view_as(values);
       }
     }
-    logits_of_groups.push_back((logits * options.scale).masked_fill(masks[g].logical_not(), kMinusInfinity));
+    logits_of_groups.push_back((logits * options.scale + recency).masked_fill(masks[g].logical_not(), kMinusInfinity));
     values_of_groups.push_back(values);
     factors_of_groups.push_back(dropout_of_group(plan, unit, g, options, q));
   }
@@ -138,7 +148,8 @@ AttendResult dense_attend(const at::Tensor& q, const at::Tensor& k, const at::Te
   for (std::int64_t unit = 0; unit < plan.batch() * plan.heads(); ++unit) {
     const std::int64_t b = unit / plan.heads();
     const std::int64_t h = unit % plan.heads();
-    const UnitResult result = counts_suffice ? by_counts(q[b][h], k[b][h], v[b][h], counts[b][h], options, rows)
+    const UnitResult result = counts_suffice ? by_counts(q[b][h], k[b][h], v[b][h], counts[b][h], options, rows,
+                                                         recency_of(plan, h, options, q.detach()))
                                              : by_masks(q[b][h], k[b][h], v[b][h], plan, unit, options);
     outputs.push_back(result.output);
     lses.push_back(result.lse);

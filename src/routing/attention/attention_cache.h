@@ -39,7 +39,8 @@ class AttentionCache {
   struct Group {
     HeadCache heads;
     HeadCacheShape shape;
-    at::Tensor relative_key, relative_value;  // contiguous, with the column of recency
+    at::Tensor relative_key, relative_value;  // contiguous
+    at::Tensor recency = {};                  // slopes, float [heads]; undefined without recency
     // As the kernels read them, for one level and precision.
     std::optional<kernels::PackedTables> tables = std::nullopt;
     kernels::Isa level = kernels::Isa::generic;

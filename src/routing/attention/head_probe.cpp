@@ -1,6 +1,5 @@
 #include "routing/attention/head_probe.h"
 
-#include "routing/attention/recency.h"
 #include "routing/core/error.h"
 #include "routing/ops/visibility.h"
 
@@ -40,8 +39,7 @@ class QueryProducts {
               (at.sequence * probe.heads() + at.head) * probe.num_keys() * probe.keys.size(3)),
         position_(at.query),
         scale_(probe.scale),
-        // recency_of_key is meant to be scaled with the rest of a logit.
-        slope_(probe.recency ? recency_of_key(at.head, probe.heads(), 1, 1.0) : 0.0) {
+        slope_(probe.recency.defined() ? static_cast<double>(probe.recency.data_ptr<Scalar>()[at.head]) : 0.0) {
     if (probe.relative == RelativePosition::none || !probe.relative_key.defined()) return;
     max_offset_ = (probe.relative_key.size(0) - 1) / 2;
     for (std::int64_t row = 0; row < probe.relative_key.size(0); ++row) {

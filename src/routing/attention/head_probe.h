@@ -30,7 +30,7 @@ struct GroupProbe {
   double merge_eps = 0.0;
   RelativePosition relative = RelativePosition::none;
   at::Tensor relative_key = {};  // [2 * max + 1, dim], of the type of the queries; undefined means zero
-  bool recency = false;          // attention/recency.h, with the slopes of the group's heads
+  at::Tensor recency = {};       // [heads] of the group, of the type of the queries; undefined means zero
 
   std::int64_t heads() const { return plan.plan.heads(); }
   std::int64_t num_queries() const { return plan.plan.num_queries(); }

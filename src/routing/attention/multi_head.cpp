@@ -50,6 +50,7 @@ MultiHeadAttentionImpl::MultiHeadAttentionImpl(AttentionConfig config, LayerPlac
     if (group.config.learned_scale) {
       group.log_scale = register_parameter(name + "_log_scale", at::zeros({group.config.heads}, options));
     }
+    group.recency_slopes = recency_slopes(config_, index);
     first_head += group.config.heads;
     const bool has_keys = !group.config.shared_query_key || config_.unused_key_columns;
     if (has_keys) key_heads += group.config.heads;
@@ -183,16 +184,7 @@ GroupProbe MultiHeadAttentionImpl::make_probe(const Group& group, const QueryKey
           .merge_eps = group.config.merge_eps,
           .relative = group.config.relative,
           .relative_key = probe_vectors(group.relative_key),
-          .recency = group.config.recency};
-}
-
-at::Tensor MultiHeadAttentionImpl::attend_with_recency(const QueryKey& qk, const at::Tensor& v, const Plan& plan,
-                                                       AttendOptions options) const {
-  const std::int64_t heads = qk.q.size(1);
-  const at::Tensor late = recency_column(heads, qk.k.size(2), options.scale, qk.q.options().requires_grad(false))
-                              .expand({qk.k.size(0), heads, qk.k.size(2), 1});
-  options.relative_key = with_zero(options.relative_key);
-  return attend(with_one(qk.q), at::cat({qk.k, late}, 3), v, plan.tensors(), options).output;
+          .recency = slopes_for_attend(group.recency_slopes, queries.options())};
 }
 
 at::Tensor MultiHeadAttentionImpl::attend_group(std::size_t index, const QueryKey& chosen, const at::Tensor& v,
@@ -220,14 +212,13 @@ at::Tensor MultiHeadAttentionImpl::attend_group(std::size_t index, const QueryKe
                         .relative = group.config.relative,
                         .relative_key = group.relative_key,
                         .relative_value = group.relative_value,
-                        // The column of recency counts positions, which bfloat16 cannot do beyond 256.
-                        .precision = group.config.recency ? MatmulPrecision::fp32 : state.precision};
+                        .recency = slopes_for_attend(group.recency_slopes, qk.q.options()),
+                        .precision = state.precision};
   if (is_training() && config_.dropout > 0.0) {
     options.dropout = {.probability = config_.dropout,
                        .key = place_.key("attention dropout", {index, state.step}),
                        .sample_ids = state.sample_ids};
   }
-  if (group.config.recency) return attend_with_recency(qk, v, state.plans[index].plan, options);
   return attend(qk.q, qk.k, v, state.plans[index].plan.tensors(), options).output;
 }
 

@@ -97,6 +97,7 @@ class MultiHeadAttentionImpl : public torch::nn::Module {
     std::int64_t first_key_head = 0;  // in W_K, unless keys are shared
     at::Tensor relative_key, relative_value;
     at::Tensor log_scale;  // [heads]: t_h of learned_scale; undefined without it
+    std::vector<double> recency_slopes;  // one per head; empty without recency
   };
 
   // Rows of heads in W_Q, W_K and W_V; those of added heads are drawn by themselves.
@@ -141,8 +142,6 @@ class MultiHeadAttentionImpl : public torch::nn::Module {
   void attend_cached(std::size_t index, const CachedTokens& tokens, const CachedCall& call, AttentionCache& cache,
                      at::Tensor& output) const;
   GroupProbe make_probe(const Group& group, const QueryKey& qk, const PatternPlan& plan) const;
-  at::Tensor attend_with_recency(const QueryKey& qk, const at::Tensor& v, const Plan& plan,
-                                 AttendOptions options) const;
   at::Tensor attend_group(std::size_t index, const QueryKey& chosen, const at::Tensor& v, AttentionState& state,
                           const TokenLayout& layout);
 

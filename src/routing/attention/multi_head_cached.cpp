@@ -6,9 +6,6 @@
 #include "routing/core/error.h"
 #include "routing/kernels/attend.h"
 
-#include <algorithm>
-#include <optional>
-#include <tuple>
 #include <utility>
 #include <variant>
 
@@ -38,33 +35,6 @@ std::string why_not(const HeadGroupConfig& group, AttentionKind kind) {
   return "heads read on both sides";
 }
 
-// Rows with one more number at their end, that of (sequence, head, token).
-template <class Number>
-at::Tensor with_column(const at::Tensor& heads, const Number& number) {
-  const auto [sequences, count, tokens, dim] = std::tuple(heads.size(0), heads.size(1), heads.size(2), heads.size(3));
-  at::Tensor longer = at::empty({sequences, count, tokens, dim + 1}, heads.options());
-  const kernels::HeadRows<const float> from = rows_of(heads);
-  auto* to = longer.data_ptr<float>();
-  for (std::int64_t sequence = 0; sequence < sequences; ++sequence) {
-    for (std::int64_t head = 0; head < count; ++head) {
-      const float* row = from.data + sequence * from.batch_stride + head * from.head_stride;
-      for (std::int64_t token = 0; token < tokens; ++token, row += from.row_stride) {
-        to = std::copy(row, row + dim, to);
-        *to++ = number(sequence, head, token);
-      }
-    }
-  }
-  return longer;
-}
-
-// Keys with the column of recency, where the first token of sequence b stands at first_positions[b].
-at::Tensor with_recency(const at::Tensor& keys, std::span<const std::int64_t> first_positions, double scale) {
-  return with_column(keys, [&](std::int64_t sequence, std::int64_t head, std::int64_t token) {
-    const std::int64_t position = first_positions[static_cast<std::size_t>(sequence)] + token;
-    return static_cast<float>(recency_of_key(head, keys.size(1), position, scale));
-  });
-}
-
 }  // namespace
 
 std::string MultiHeadAttentionImpl::reason_against_cache() const {
@@ -83,19 +53,17 @@ AttentionCache MultiHeadAttentionImpl::make_cache() const {
   AttentionCache cache;
   for (const Group& group : groups_) {
     const HeadCacheShape shape{.heads = group.config.heads,
-                               .key_dim = head_dim_ + (group.config.recency ? 1 : 0),
+                               .key_dim = head_dim_,
                                .value_dim = head_dim_,
                                .rules = *group.pattern->list_rules(),
                                .self = group.config.self,
                                .memory = config_.kind == AttentionKind::cross};
-    const auto table = [&](const at::Tensor& rows, bool key) {
-      if (!rows.defined()) return rows;
-      return (key && group.config.recency ? with_zero(rows.detach()) : rows.detach()).contiguous();
-    };
+    const auto table = [](const at::Tensor& rows) { return rows.defined() ? rows.detach().contiguous() : rows; };
     cache.groups_.push_back({.heads = HeadCache(shape),
                              .shape = shape,
-                             .relative_key = table(group.relative_key, true),
-                             .relative_value = table(group.relative_value, false)});
+                             .relative_key = table(group.relative_key),
+                             .relative_value = table(group.relative_value),
+                             .recency = slopes_for_attend(group.recency_slopes, at::kFloat)});
   }
   return cache;
 }
@@ -180,10 +148,6 @@ MultiHeadAttentionImpl::CachedTokens MultiHeadAttentionImpl::cached_tokens(std::
   if (separate && group.pattern->lists_depend_on_content()) {
     read.key_lists = group.pattern->token_lists(qk.k, first_positions);
   }
-  if (group.config.recency) {
-    read.queries = with_column(read.queries, [](auto...) { return 1.0F; });
-    read.keys = with_recency(read.keys, first_positions, scale_of(group));
-  }
   return read;
 }
 
@@ -214,7 +178,8 @@ void MultiHeadAttentionImpl::attend_cached(std::size_t index, const CachedTokens
                                            .max_relative = table.defined() ? (table.size(0) - 1) / 2 : 0,
                                            .relative_key = numbers_or_null(kept.relative_key),
                                            .relative_value = numbers_or_null(kept.relative_value),
-                                           .bf16 = call.precision == MatmulPrecision::bf16 && !group.config.recency},
+                                           .recency_slopes = numbers_or_null(kept.recency),
+                                           .bf16 = call.precision == MatmulPrecision::bf16},
                                  .q = rows_of(read.queries),
                                  .k = kept.heads.key_rows(),
                                  .v = kept.heads.value_rows()};

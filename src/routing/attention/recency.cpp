@@ -4,30 +4,26 @@
 
 namespace routing {
 
-double recency_of_key(std::int64_t head, std::int64_t heads, std::int64_t position, double scale) {
-  const double slope = std::exp2(-8.0 * static_cast<double>(head + 1) / static_cast<double>(heads));
-  return slope * static_cast<double>(position) / scale;
+double recency_slope(const PatternConfig& pattern, std::int64_t head, std::int64_t heads) {
+  const double exponent = std::holds_alternative<LocalPattern>(pattern) ? 8.0 : 16.0;
+  return std::exp2(-exponent * static_cast<double>(head % heads + 1) / static_cast<double>(heads));
 }
 
-at::Tensor recency_column(std::int64_t heads, std::int64_t count, double scale, const at::TensorOptions& options) {
-  at::Tensor column = at::empty({1, heads, count, 1}, at::kDouble);
-  auto* value = column.data_ptr<double>();
-  for (std::int64_t head = 0; head < heads; ++head) {
-    for (std::int64_t position = 0; position < count; ++position) {
-      *value++ = recency_of_key(head, heads, position, scale);
-    }
+std::vector<double> recency_slopes(const AttentionConfig& layer, std::size_t group) {
+  std::int64_t first_head = 0;
+  for (std::size_t before = 0; before < group; ++before) first_head += layer.head_groups[before].heads;
+  const HeadGroupConfig& mine = layer.head_groups.at(group);
+  std::vector<double> slopes;
+  if (!mine.recency) return slopes;
+  const std::int64_t heads = layer.recency_heads.value_or(total_heads(layer));
+  for (std::int64_t head = first_head; head < first_head + mine.heads; ++head) {
+    slopes.push_back(recency_slope(mine.pattern, head, heads));
   }
-  return column.to(options);
+  return slopes;
 }
 
-at::Tensor with_one(const at::Tensor& queries) {
-  const at::Tensor one = at::ones({1, 1, 1, 1}, queries.options().requires_grad(false));
-  return at::cat({queries, one.expand({queries.size(0), queries.size(1), queries.size(2), 1})}, 3);
-}
-
-at::Tensor with_zero(const at::Tensor& table) {
-  if (!table.defined()) return table;
-  return at::cat({table, at::zeros({table.size(0), 1}, table.options().requires_grad(false))}, 1);
+at::Tensor slopes_for_attend(const std::vector<double>& slopes, const at::TensorOptions& options) {
+  return slopes.empty() ? at::Tensor() : at::tensor(slopes, at::kDouble).to(options);
 }
 
 }  // namespace routing

@@ -1,22 +1,32 @@
-// Recency (ALiBi): logits of head h of H get -slope_h (i - j), slope_h = 2^(-8 (h + 1) / H).
+// Recency (ALiBi): how much the logits of a head lose for every token between query and key; see ops/attend.h.
 //
-// A query's logits may all be shifted alike without changing its softmax, so slope j is as good: one more column, 1 in
-// the queries and slope j / scale in the keys.
+//   slope of head h = 2^(-e (h + 1) / H)      h its number in the layer, modulo H = AttentionConfig::recency_heads
+//
+// A head's slope goes by its number in the layer, whatever pattern the heads beside it have: models that differ in the
+// pattern of some heads have the same slopes in all others.
+//
+// e is 8 for local heads, which read the nearest tokens only: slopes from 2^(-8/H) to 2^-8. Heads of all other patterns
+// may read any distance, and the window of a cluster or bucket counts its members, not the tokens between them. With 8
+// the farthest-sighted of them would weigh keys by e^(-distance/256) and not see past a thousand tokens or two; e is 16
+// for them, slopes go down to 2^-16.
 #pragma once
+
+#include "routing/config/attention.h"
 
 #include <ATen/ATen.h>
 
 #include <cstdint>
+#include <vector>
 
 namespace routing {
 
-// What the key of head `head` of `heads` at `position` gets; `scale` is that of the logits.
-double recency_of_key(std::int64_t head, std::int64_t heads, std::int64_t position, double scale);
+// The slope of head `head` of a layer with `heads` heads to count, under a pattern.
+double recency_slope(const PatternConfig& pattern, std::int64_t head, std::int64_t heads);
 
-// The columns: [1, heads, count, 1] of keys at positions 0 … count - 1, and queries with a 1 behind each.
-at::Tensor recency_column(std::int64_t heads, std::int64_t count, double scale, const at::TensorOptions& options);
-at::Tensor with_one(const at::Tensor& queries);
-// A relative table that adds nothing to the new column; undefined stays so.
-at::Tensor with_zero(const at::Tensor& table);
+// Of the heads of one head group, in order; empty without recency.
+std::vector<double> recency_slopes(const AttentionConfig& layer, std::size_t group);
+
+// The same as attend takes them; undefined if there are none.
+at::Tensor slopes_for_attend(const std::vector<double>& slopes, const at::TensorOptions& options);
 
 }  // namespace routing

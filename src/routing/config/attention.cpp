@@ -183,6 +183,7 @@ void validate(const AttentionConfig& config) {
   require<ConfigError>(!config.head_groups.empty(), config.name, ": head_groups is empty; name at least one group");
   require<ConfigError>(config.dropout >= 0.0 && config.dropout < 1.0, config.name, ": dropout is ", config.dropout,
                        ", but it must be at least 0 and below 1");
+  if (config.recency_heads) require_at_least(config.name, "recency_heads", *config.recency_heads, 1);
   for (std::size_t index = 0; index < config.head_groups.size(); ++index) {
     const HeadGroupConfig& group = config.head_groups[index];
     validate_head_group(

@@ -85,7 +85,8 @@ struct HeadGroupConfig {
   double merge_eps = 0.0;  // of Merge::mean
   RelativePosition relative = RelativePosition::none;
   std::int64_t max_relative = 0;  // offsets are clipped to +-this; needed unless relative is none
-  // Distant keys start out less likely (ALiBi): logits of head h of H get -2^(-8 (h+1) / H) (i - j). Causal only.
+  // Distant keys start out less likely (ALiBi): logits get -slope (i - j), with a slope of its own for each head of the
+  // layer, from 2^(-8/H) to 2^-8 under a local pattern and to 2^-16 under others (attention/recency.h). Causal only.
   bool recency = false;
   // Heads that join others: the columns of W_O that read them start at zero, and all other weights of the layer start
   // as they would without them. Such groups come last.
@@ -105,6 +106,8 @@ struct AttentionConfig {
   // key columns for heads that share queries and keys, which nothing reads (A13).
   bool head_mix = false;
   bool unused_key_columns = false;
+  // The slopes of recency of a layer go by its heads' numbers, counted modulo this; absent means all of its heads.
+  std::optional<std::int64_t> recency_heads = std::nullopt;
   std::vector<HeadGroupConfig> head_groups;
   friend bool operator==(const AttentionConfig&, const AttentionConfig&) = default;
 };

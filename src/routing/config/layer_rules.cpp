@@ -97,6 +97,7 @@ AttentionConfig attention_with(const ExperimentConfig& config, AttentionKind kin
           .initial_scale = config.model.initial_scale,
           .head_mix = routed && config.routing.head_mix,
           .unused_key_columns = routed && config.routing.unused_key_columns,
+          .recency_heads = config.attention.heads,
           .head_groups = {}};
 }
 

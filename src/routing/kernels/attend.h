@@ -14,7 +14,8 @@
 //              row] for each thread.
 // Precision    sums in float32; the exponential is right to 2 units in the last place, with bf16 to 3. With bf16, q, k,
 //              v, the relative tables, probabilities and gradients are rounded as factors; softmax and its statistics
-//              are not
+//              are not. Recency is added in float32: the logit of a key is rounded like a number of the size of slope
+//              times distance, which for a distance is the same at any position
 // Threads      forward runs blocks of queries side by side; backward units (sequence, head), or groups where no two
 //              groups share a token and there are no tables
 // Level        chosen by active_isa()
@@ -84,6 +85,7 @@ struct AttendRules {
   const float* relative_key = nullptr;               // absent means zero
   const float* relative_value = nullptr;             // absent means zero
   const PackedTables* packed_tables = nullptr;       // of these rules, or null
+  const float* recency_slopes = nullptr;             // [heads]: a logit gets slope * (key position - query position)
   double dropout = 0.0;                              // probability
   const std::uint64_t* dropout_unit_keys = nullptr;  // [batch * heads], needed if dropout > 0
   bool bf16 = false;                                 // factors of products may be rounded to bfloat16

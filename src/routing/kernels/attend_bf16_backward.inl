@@ -87,7 +87,9 @@ inline void differentiate_strip(const Block& block, const Queries& queries, cons
           dp = _mm512_add_ps(dp, look_up(block, queries, lanes, memory.value_scores + i * tables.value.rows));
         }
         dp = _mm512_mul_ps(dp, weight);
-        const __m512 probability = _mm512_maskz_mov_ps(mask, exp2_of(_mm512_fmsub_ps(score, factor, shift)));
+        __m512 exponent = _mm512_fmsub_ps(score, factor, shift);
+        if (block.slope != 0.0F) exponent = with_recency(block, queries, tile, i, at, exponent);
+        const __m512 probability = _mm512_maskz_mov_ps(mask, exp2_of(exponent));
         p[half] = _mm512_mul_ps(probability, weight);
         if (block.dropout) {
           const auto keeps = static_cast<__mmask16>(kept >> at);

@@ -24,7 +24,8 @@ struct Queries {
   std::int32_t from[kQueries];
   std::int32_t to[kQueries];
   std::int32_t self[kQueries];
-  std::int32_t center[kQueries];  // what relative offsets count from: a position, or a place less one
+  std::int32_t position[kQueries];  // true positions
+  std::int32_t center[kQueries];    // what relative offsets count from: a position, or a place less one
   Strip strips[kStrips];
   std::int64_t num_strips = 0;
   std::int64_t first_key = 0;
@@ -49,7 +50,8 @@ inline void read_query(const Block& block, std::int64_t i, Strip& strip, Queries
   queries.from[i] = view.key_from;
   queries.to[i] = view.key_to;
   queries.self[i] = view.self_rank;
-  queries.center[i] = block.relative_by_rank ? view.place - 1 : block.query_positions[i] + block.query_origin;
+  queries.position[i] = block.query_positions[i] + block.query_origin;
+  queries.center[i] = block.relative_by_rank ? view.place - 1 : queries.position[i];
   strip.any_self = strip.any_self || view.self_rank >= 0;
   if (view.key_from > strip.all_see_from) strip.all_see_from = view.key_from;
   if (view.key_to < strip.all_see_to) strip.all_see_to = view.key_to;
@@ -77,7 +79,7 @@ inline void read_queries(const Block& block, bool one_row, Queries& queries) {
       if (i < block.num_queries) {
         read_query(block, i, strip, queries);
       } else {
-        queries.from[i] = queries.to[i] = queries.center[i] = 0;
+        queries.from[i] = queries.to[i] = queries.position[i] = queries.center[i] = 0;
         queries.self[i] = -1;
       }
     }

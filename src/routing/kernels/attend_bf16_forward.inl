@@ -140,6 +140,13 @@ inline Tables tables_of(const Block& block) {
           packed_table(block.value_table.packed, block.max_relative, block.value_dim)};
 }
 
+// What recency makes of the logits, to base 2, of 16 keys for one query.
+inline __m512 with_recency(const Block& block, const Queries& queries, const Tile& tile, std::int64_t i, std::int64_t j,
+                           __m512 logits) {
+  const __m512i offset = _mm512_sub_epi32(_mm512_load_si512(tile.position + j), _mm512_set1_epi32(queries.position[i]));
+  return _mm512_fmadd_ps(_mm512_cvtepi32_ps(offset), _mm512_set1_ps(block.slope * kLog2E), logits);
+}
+
 // One strip against one tile: folds its scores into the running softmax and leaves the weights in memory.p.
 inline void softmax_strip(const Block& block, const Queries& queries, const Strip& strip, const Tile& tile,
                           const Columns& columns, const Tables& tables, const Memory& memory) {
@@ -159,7 +166,12 @@ inline void softmax_strip(const Block& block, const Queries& queries, const Stri
         score = _mm512_add_ps(score, look_up(block, queries, table_lanes(block, queries, tile, i, j),
                                              memory.key_scores + i * tables.key.rows));
       }
-      score = _mm512_mask_mul_ps(hidden, mask, score, factor);
+      if (block.slope == 0.0F) {
+        score = _mm512_mask_mul_ps(hidden, mask, score, factor);
+      } else {
+        score = with_recency(block, queries, tile, i, j, _mm512_mul_ps(score, factor));
+        score = _mm512_mask_mov_ps(hidden, mask, score);
+      }
       _mm512_store_ps(row + j, score);
       largest = _mm512_max_ps(largest, score);
     }

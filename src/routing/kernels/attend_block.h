@@ -48,6 +48,7 @@ struct Block {
   std::int64_t max_relative = 0;
   RelativeTable key_table;
   RelativeTable value_table;
+  float slope = 0.0F;  // of recency, in the unit's head; 0 means none
   bool dropout = false;
   std::uint64_t dropout_key = 0;  // of the unit
   std::uint32_t group_in_unit = 0;

@@ -62,6 +62,7 @@ Block Blocks::block(const BlockNumber& number) const {
   block.max_relative = rules.max_relative;
   block.key_table = tables_->key.table();
   block.value_table = tables_->value.table();
+  if (rules.recency_slopes != nullptr) block.slope = rules.recency_slopes[unit % plan.heads];
   if (rules.dropout > 0.0) {
     block.dropout = true;
     block.dropout_key = rules.dropout_unit_keys[unit];

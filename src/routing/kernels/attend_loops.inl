@@ -7,7 +7,7 @@ struct Lanes {
   std::int32_t to[kLanes];
   std::int32_t self[kLanes];
   std::int32_t center[kLanes];  // what relative offsets count from: a position, or a place less one
-  std::uint32_t position[kLanes];
+  std::int32_t position[kLanes];  // true positions
   std::int64_t first_key = 0;  // all visible keys of the block lie between these ranks
   std::int64_t last_key = 0;
   std::int64_t all_see_from = 0;  // every lane sees all keys between these, if there are any
@@ -31,8 +31,8 @@ inline void read_lanes(const Block& block, Lanes& lanes) {
     lanes.from[i] = view.key_from;
     lanes.to[i] = view.key_to;
     lanes.self[i] = view.self_rank;
-    lanes.position[i] = static_cast<std::uint32_t>(block.query_positions[i]);
-    lanes.center[i] = block.relative_by_rank ? view.place - 1 : block.query_positions[i] + block.query_origin;
+    lanes.position[i] = block.query_positions[i] + block.query_origin;
+    lanes.center[i] = block.relative_by_rank ? view.place - 1 : lanes.position[i];
     if (i > 0 && lanes.center[i] != lanes.center[i - 1] + 1) lanes.consecutive = false;
     if (view.self_rank >= 0) lanes.any_self = true;
     if (view.key_from > lanes.all_see_from) lanes.all_see_from = view.key_from;
@@ -151,10 +151,23 @@ inline void add_table_rows(const Block& block, const Lanes& lanes, const Tile& t
   }
 }
 
+// s[j][i] += slope * (position of j - position of i). The distance is a whole number, so that the same distance gives
+// the same bits wherever the two stand.
+inline void add_recency(const Block& block, const Lanes& lanes, const Tile& tile, float* s) {
+  for (std::int64_t half = 0; half < kLanes; half += kWidth) {
+    const Ints query = load(lanes.position + half);
+    for (std::int64_t j = 0; j < tile.count; ++j) {
+      float* at = s + j * kLanes + half;
+      store(at, load(at) + __builtin_convertvector(splat(tile.position[j]) - query, Vec) * block.slope);
+    }
+  }
+}
+
 // s[j][i] = scaled score, minus infinity where i does not see j. `q` is [dim][lane], already scaled.
 inline void score_tile(const Block& block, const Lanes& lanes, const Tile& tile, const float* q, float* s) {
   dots(tile.keys, tile.count, 1, block.dim, q, kLanes, s, kLanes);
   if (block.key_table.rows != nullptr) add_table_dots(block, lanes, tile, block.key_table, block.dim, q, s);
+  if (block.slope != 0.0F) add_recency(block, lanes, tile, s);
   const bool all_visible =
       !lanes.any_self && tile.first >= lanes.all_see_from && tile.first + tile.count <= lanes.all_see_to;
   if (all_visible) return;
@@ -179,7 +192,7 @@ inline void dropout_tile(const Block& block, const Lanes& lanes, const Tile& til
     std::uint32_t words[4][kLanes];
     for (std::int64_t i = 0; i < kLanes; ++i) {
       words[0][i] = static_cast<std::uint32_t>(tile.position[j]);
-      words[1][i] = lanes.position[i];
+      words[1][i] = static_cast<std::uint32_t>(lanes.position[i]);
       words[2][i] = block.group_in_unit;
       words[3][i] = 0;
     }

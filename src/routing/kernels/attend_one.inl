@@ -65,6 +65,13 @@ inline void table_rows_of_one(const Block& block, const Lanes& lanes, const Tile
   for (std::int64_t j = 0; j < tile.count; ++j) rows[j] = table.rows + table_row(block, lanes, tile, 0, j) * dim;
 }
 
+// add_recency for one query.
+inline void recency_of_one(const Block& block, const Lanes& lanes, const Tile& tile, float* s) {
+  for (std::int64_t j = 0; j < tile.count; ++j) {
+    s[j] = multiply_add(static_cast<float>(tile.position[j] - lanes.position[0]), block.slope, s[j]);
+  }
+}
+
 struct OneSoftmax {
   float largest = -__builtin_inff();
   float total = 0.0F;
@@ -100,6 +107,7 @@ inline void forward_one(const Block& block, const BlockResult& result, const Lan
       dots_of_one(table_rows, tile.count, block.dim, memory.q, memory.ds);
       for (std::int64_t j = 0; j < tile.count; ++j) s[j] += memory.ds[j];
     }
+    if (block.slope != 0.0F) recency_of_one(block, lanes, tile, s);
     for (std::int64_t j = 0; j < tile.count; ++j) {
       const std::int64_t rank = tile.first + j;
       const bool visible = rank >= lanes.from[0] && rank < lanes.to[0] && rank != lanes.self[0];

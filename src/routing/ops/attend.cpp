@@ -9,6 +9,7 @@
 #include <torch/library.h>
 
 #include <bit>
+#include <cmath>
 #include <memory>
 #include <string>
 #include <tuple>
@@ -68,6 +69,24 @@ void check_table(const at::Tensor& table, const char* name, std::int64_t dim, co
                       q.device().str());
 }
 
+void check_recency(const at::Tensor& slopes, const FlatCall& call) {
+  if (!slopes.defined()) return;
+  require<InputError>(slopes.dim() == 1 && slopes.size(0) == call.plan.heads, "attend: recency is ", slopes.sizes(),
+                      ", but must hold one slope for each of ", call.plan.heads, " heads");
+  require<InputError>(slopes.scalar_type() == call.q.scalar_type() && slopes.device() == call.q.device(),
+                      "attend: recency is ", slopes.scalar_type(), " on ", slopes.device().str(), ", but q is ",
+                      call.q.scalar_type(), " on ", call.q.device().str());
+  require<InputError>(!slopes.requires_grad(),
+                      "attend: recency asks for a gradient, but slopes are taken as given; detach them");
+  if (!slopes.is_cpu()) return;  // reading them elsewhere would have to wait for the device
+  const at::Tensor numbers = slopes.to(at::kDouble).contiguous();
+  for (std::int64_t head = 0; head < call.plan.heads; ++head) {
+    const double slope = numbers.data_ptr<double>()[head];
+    require<InputError>(std::isfinite(slope) && slope >= 0.0, "attend: the slope of recency of head ", head, " is ",
+                        slope, ", but it must be finite and not below 0");
+  }
+}
+
 void check_call(const FlatCall& call) {
   check_plan(call.plan);
   check_rows(call.q, "q", call.plan.num_queries, call.plan, call.q);
@@ -89,6 +108,7 @@ void check_call(const FlatCall& call) {
                         options.relative_key.size(0), " rows and relative_value ", options.relative_value.size(0),
                         "; they must agree");
   }
+  check_recency(options.recency, call);
   require<InputError>(options.merge_eps >= 0.0, "attend: merge_eps is ", options.merge_eps,
                       ", but must not be below 0");
   require<InputError>(options.dropout.probability >= 0.0 && options.dropout.probability < 1.0,
@@ -118,7 +138,7 @@ class AttendFunction : public torch::autograd::Function<AttendFunction> {
                                                 const OptionalTensor& /*relative_value*/, const FlatCall& call) {
     const AttendResult result = compute_forward(call);
     context->save_for_backward({q, k, v, call.options.relative_key, call.options.relative_value, result.output,
-                                result.lse, call.options.dropout.sample_ids});
+                                result.lse, call.options.dropout.sample_ids, call.options.recency});
     context->saved_data["plan"] = c10::IValue::make_capsule(c10::make_intrusive<SavedCall>(call));
     return {result.output, result.lse};
   }
@@ -138,6 +158,7 @@ class AttendFunction : public torch::autograd::Function<AttendFunction> {
     options.relative_key = saved[3];
     options.relative_value = saved[4];
     options.dropout.sample_ids = saved[7];
+    options.recency = saved[8];
     AttendInputs inputs{saved[0], saved[1], saved[2]};
     if (rest.shared) inputs.k = inputs.q;
     const AttendGradients d = can_attend_fused(inputs.q)
@@ -150,7 +171,7 @@ class AttendFunction : public torch::autograd::Function<AttendFunction> {
   // What backward needs beside the saved tensors. Holds no tensor that could hold the graph alive.
   struct SavedCall : torch::CustomClassHolder {
     explicit SavedCall(const FlatCall& call) : plan(call.plan), options(call.options), shared(call.k.is_same(call.q)) {
-      options.relative_key = options.relative_value = options.dropout.sample_ids = at::Tensor();
+      options.relative_key = options.relative_value = options.dropout.sample_ids = options.recency = at::Tensor();
     }
     PlanTensors plan;
     AttendOptions options;
@@ -164,7 +185,8 @@ FlatCall unflatten(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v
                    OptionalInt lookback, OptionalInt lookahead, bool causal, c10::string_view self, double scale,
                    c10::string_view merge, double merge_eps, c10::string_view relative,
                    const OptionalTensor& relative_key, const OptionalTensor& relative_value, double dropout,
-                   std::int64_t dropout_key, const OptionalTensor& sample_ids, bool bf16) {
+                   std::int64_t dropout_key, const OptionalTensor& sample_ids, bool bf16,
+                   const OptionalTensor& recency) {
   const auto word = [](c10::string_view text) { return std::string_view(text.data(), text.size()); };
   const auto number = [](OptionalInt value) { return value ? std::optional(*value) : std::nullopt; };
   require<InputError>(q.dim() == 4 && k.dim() == 4, "attend: q has ", q.dim(), " dimensions and k ", k.dim(),
@@ -193,6 +215,7 @@ FlatCall unflatten(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v
                   .relative = parse_relative_position(word(relative)),
                   .relative_key = relative_key.value_or(at::Tensor()),
                   .relative_value = relative_value.value_or(at::Tensor()),
+                  .recency = recency.value_or(at::Tensor()),
                   .dropout = {.probability = dropout,
                               .key = std::bit_cast<std::uint64_t>(dropout_key),
                               .sample_ids = sample_ids.value_or(at::Tensor())},
@@ -221,7 +244,7 @@ using AttendSignature = std::tuple<at::Tensor, at::Tensor>(
     const at::Tensor&, const at::Tensor&, const at::Tensor&, const at::Tensor&, const at::Tensor&, const at::Tensor&,
     const at::Tensor&, const at::Tensor&, const at::Tensor&, const at::Tensor&, OptionalInt, OptionalInt, bool,
     c10::string_view, double, c10::string_view, double, c10::string_view, const OptionalTensor&, const OptionalTensor&,
-    double, std::int64_t, const OptionalTensor&, bool);
+    double, std::int64_t, const OptionalTensor&, bool, const OptionalTensor&);
 
 // Chooses the instance of one of the templates above that has the operator's signature.
 template <class Signature>
@@ -238,7 +261,8 @@ TORCH_LIBRARY(routing, library) {
       "attend(Tensor q, Tensor k, Tensor v, Tensor query_order, Tensor key_order, Tensor groups, Tensor unit_offsets, "
       "Tensor member_offsets, Tensor member_group, Tensor member_rank, int? lookback, int? lookahead, bool causal, "
       "str self, float scale, str merge, float merge_eps, str relative, Tensor? relative_key, Tensor? relative_value, "
-      "float dropout, int dropout_key, Tensor? sample_ids, bool bf16=False) -> (Tensor output, Tensor lse)");
+      "float dropout, int dropout_key, Tensor? sample_ids, bool bf16=False, Tensor? recency=None) -> (Tensor output, "
+      "Tensor lse)");
 }
 
 TORCH_LIBRARY_IMPL(routing, Autograd, library) {
@@ -265,7 +289,7 @@ AttendResult attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& 
       plan.rules.causal, word(to_string(plan.rules.self)), options.scale, word(to_string(options.merge)),
       options.merge_eps, word(to_string(options.relative)), if_defined(options.relative_key),
       if_defined(options.relative_value), options.dropout.probability, std::bit_cast<std::int64_t>(options.dropout.key),
-      if_defined(options.dropout.sample_ids), options.precision == MatmulPrecision::bf16);
+      if_defined(options.dropout.sample_ids), options.precision == MatmulPrecision::bf16, if_defined(options.recency));
   return {output, lse};
 }
 

@@ -1,12 +1,13 @@
 // The one attention operation: softmax attention over any plan, differentiable.
 //
-//   s_ij    = scale * q_i . (k_j + a_ij)                    for every key j that query i sees, group by group
+//   s_ij    = scale * q_i . (k_j + a_ij) - slope (i - j)    for every key j that query i sees, group by group
 //   output  = sum over j of A_ij (v_j + b_ij)
 //   lse_i   = log of the sum of exp(s_ij) over all keys of all groups of i; -inf for a query that sees no key
 //
 // A is one softmax over all keys of all groups (Merge::lse), or each group has its own softmax and the results are
 // averaged over the groups in which the query sees a key, divided by (their number + merge_eps) (Merge::mean). a and b
-// are rows of the relative tables. A query that sees no key gets zero.
+// are rows of the relative tables; the slope is that of the head (recency), i and j are true positions. A query that
+// sees no key gets zero.
 #pragma once
 
 #include "routing/config/attention_rules.h"
@@ -34,6 +35,10 @@ struct AttendOptions {
   RelativePosition relative = RelativePosition::none;
   at::Tensor relative_key = {};    // [2 * max + 1, dim]: row max + clip(offset, -max, max); absent means zero
   at::Tensor relative_value = {};  // [2 * max + 1, value_dim]; absent means zero
+  // [heads], finite and not below 0, of the type and device of q: how much a logit loses for every token between query
+  // and key (ALiBi). Computed from the whole number i - j, so that it is the same at any position. A given, not
+  // differentiable; absent means zero.
+  at::Tensor recency = {};
   AttentionDropout dropout = {};
   // bf16: q, k, v, probabilities and their gradients may be rounded to bfloat16 as factors of products, where the
   // processor gains by it; softmax, sums and results stay float32. See kernels/attend.h.

@@ -45,7 +45,8 @@ class FusedCall {
         k_(with_adjacent_numbers(inputs.k)),
         v_(with_adjacent_numbers(inputs.v)),
         relative_key_(contiguous_or_absent(options.relative_key)),
-        relative_value_(contiguous_or_absent(options.relative_value)) {
+        relative_value_(contiguous_or_absent(options.relative_value)),
+        recency_(contiguous_or_absent(options.recency)) {
     problem_.plan = {.batch = plan.batch,
                      .heads = plan.heads,
                      .num_queries = plan.num_queries,
@@ -67,6 +68,7 @@ class FusedCall {
                       .relative = options.relative,
                       .relative_key = numbers_or_null(relative_key_),
                       .relative_value = numbers_or_null(relative_value_),
+                      .recency_slopes = numbers_or_null(recency_),
                       .dropout = options.dropout.probability,
                       .bf16 = options.precision == MatmulPrecision::bf16};
     for (const at::Tensor& table : {relative_key_, relative_value_}) {
@@ -95,7 +97,7 @@ class FusedCall {
  private:
   PlanTensors plan_;
   std::shared_ptr<const PlanViews> views_;
-  at::Tensor q_, k_, v_, relative_key_, relative_value_;
+  at::Tensor q_, k_, v_, relative_key_, relative_value_, recency_;
   std::vector<std::uint64_t> unit_keys_;
   kernels::AttendProblem problem_;
 };

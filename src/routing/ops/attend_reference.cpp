@@ -108,7 +108,13 @@ TileValues compute_scores(const Call& call, const TileBatch& batch) {
           values.scores + at::matmul(values.q, call.options.relative_key.t()).gather(2, values.relative_row);
     }
   }
-  values.scores = (values.scores * call.options.scale).masked_fill(batch.visible.logical_not(), kMinusInfinity);
+  values.scores = values.scores * call.options.scale;
+  if (call.options.recency.defined()) {
+    const at::Tensor slope = call.options.recency.index_select(0, batch.unit.remainder(call.plan.heads));
+    const at::Tensor distance = batch.query_position.unsqueeze(2) - batch.key_position.unsqueeze(1);
+    values.scores = values.scores - slope.view({-1, 1, 1}) * distance.to(slope.scalar_type());
+  }
+  values.scores = values.scores.masked_fill(batch.visible.logical_not(), kMinusInfinity);
   if (call.unit_keys.defined()) {
     values.dropout_factor =
         dropout_factors(call.unit_keys.index_select(0, batch.unit), batch.group_in_unit, batch.query_position,

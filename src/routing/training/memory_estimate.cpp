@@ -46,20 +46,14 @@ std::int64_t attention_numbers(const AttentionConfig& attention) {
   const std::int64_t dim = head_dim(attention);
   const std::int64_t all = total_heads(attention) * dim;
   std::int64_t key_heads = 0;
-  std::int64_t numbers = all;  // values
-  bool keeps_queries = false;
+  std::int64_t numbers = 2 * all;  // queries and values
   bool keeps_keys = false;
   for (const HeadGroupConfig& group : attention.head_groups) {
     const std::int64_t heads = group.heads;
     const bool separate = !group.shared_query_key;
     const auto* routing = std::get_if<RoutingPattern>(&group.pattern);
     if (separate || attention.unused_key_columns) key_heads += heads;
-    if (group.recency) {
-      numbers += 2 * heads * (dim + 1);  // copies with one more column
-    } else {
-      keeps_queries = true;
-      keeps_keys = keeps_keys || separate;
-    }
+    keeps_keys = keeps_keys || separate;
     if (routing != nullptr) {
       numbers += (separate ? 2 : 1) * heads * (dim + 2) + heads;  // normalised, and which centroid was nearest
       if (routing->scale_before_norm) numbers += heads * dim;
@@ -67,7 +61,6 @@ std::int64_t attention_numbers(const AttentionConfig& attention) {
     if (std::holds_alternative<LshPattern>(group.pattern)) numbers += heads * (dim + 2);  // keys of unit length
     numbers += heads * (dim + 1);                                                         // output, log-sum-exp
   }
-  if (keeps_queries) numbers += all;
   if (keeps_keys) numbers += key_heads * dim;
   if (attention.head_groups.size() > 1) numbers += all;  // heads side by side again
   if (attention.head_mix) numbers += all;
