@@ -4,6 +4,7 @@
 #include "routing/analysis/head_health.h"
 #include "routing/analysis/health_figure.h"
 #include "routing/analysis/routing_health.h"
+#include "routing/analysis/spread_sequences.h"
 #include "routing/core/error.h"
 #include "routing/model/weights.h"
 #include "routing/training/run_directory.h"
@@ -13,6 +14,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <filesystem>
@@ -27,6 +29,10 @@ namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
+
+// Rows of attention that are looked at: means need no more.
+constexpr std::int64_t kProbedSequences = 4;
+constexpr std::int64_t kProbedQueries = 256;
 
 struct HealthOptions {
   RunDataOptions model;
@@ -69,6 +75,11 @@ void look_at_heads(const HealthOptions& options, bool quiet, RunHealth& health) 
          .precision = chosen_precision(model.precision, config),
          .progress = [&](std::int64_t done, std::int64_t all) { display.evaluation_progress(done, all); }});
     display.finish();
+    add_largest_weights(*run.model,
+                        spread_sequences(tokens, {.length = std::min(config.train.sequence_length, tokens.size()),
+                                                  .record_length = data->facts().record_length(),
+                                                  .count = kProbedSequences}),
+                        kProbedQueries, health.heads);
     return;
   }
   if (!RunDirectory(health.name).newest_checkpoint()) return;
@@ -148,6 +159,9 @@ Json json_of(const RunHealth& health, bool evaluated) {
     heads.back()["unrouted_fraction"] = head.unrouted / head.tokens;
     heads.back()["overlap_fraction"] = head.overlapping / head.tokens;
     heads.back()["memberships"] = head.memberships() / head.tokens;
+    heads.back()["fallback_fraction"] = head.fallback / head.tokens;
+    heads.back()["moving_entropy"] = head.moving_entropy();
+    heads.back()["mean_largest_weight"] = number(head.mean_largest_weight);
   }
   return {{"run", health.name},
           {"clusters", health.clusters},
@@ -195,7 +209,10 @@ void print_head(const HeadHealth& head, bool evaluated) {
   if (evaluated) {
     std::cout << std::setw(6) << head.dead() << std::setw(10) << fixed_digits(head.unrouted / head.tokens, 3)
               << std::setw(10) << fixed_digits(head.overlapping / head.tokens, 3) << std::setw(10)
-              << fixed_digits(head.memberships() / head.tokens, 3);
+              << fixed_digits(head.memberships() / head.tokens, 3) << std::setw(10)
+              << fixed_digits(head.fallback / head.tokens, 3) << std::setw(8) << fixed_digits(head.moving_entropy(), 3)
+              << std::setw(9)
+              << (std::isfinite(head.mean_largest_weight) ? fixed_digits(head.mean_largest_weight, 3) : "-");
   }
   std::cout << "\n";
 }
@@ -210,7 +227,7 @@ void print_heads(const RunHealth& health, bool evaluated) {
             << "entropy" << std::setw(12) << "smallest" << std::setw(12) << "largest";
   if (evaluated) {
     std::cout << std::setw(6) << "dead" << std::setw(10) << "unrouted" << std::setw(10) << "several" << std::setw(10)
-              << "clusters";
+              << "clusters" << std::setw(10) << "fallback" << std::setw(8) << "moving" << std::setw(9) << "largest";
   }
   std::cout << "\n";
   for (const HeadHealth& head : health.heads) print_head(head, evaluated);
@@ -273,7 +290,9 @@ Command add_analyze_health(CLI::App& analyze, const ProgramOptions& program) {
       "health",
       "Occupancy, dead centroids, drift and memberships of routed heads\n\n"
       "What metrics.jsonl says of them over the steps, a verdict, and each head: as the checkpoint remembers it, or\n"
-      "with --data or --split counted on held-out tokens. Unhealthy are dead centroids, a worst head with an entropy\n"
+      "with --data or --split counted on held-out tokens, with the share that passes no threshold, the entropy of\n"
+      "what moves centroids and the mean largest weight of attention. Unhealthy are dead centroids, a worst head with "
+      "an entropy\n"
       "below 0.5, and thresholds that move by more than half of 1 / clusters deviations a step.");
   app->add_option("RUN", options->runs, "folders of runs")->required()->group("Model");
   options->model.checkpoint = "last";  // as far as the curves go

@@ -116,6 +116,8 @@ TEST(HeadHealth, EntropyDeadAndExtremesByHand) {
   EXPECT_NEAR(head.entropy(), entropy / std::log(4.0), 1e-15);
   EXPECT_EQ((HeadHealth{.members = {5, 5}}).entropy(), 1.0);
   EXPECT_EQ((HeadHealth{.members = {0, 0}}).entropy(), 0.0);
+  EXPECT_NEAR((HeadHealth{.members = {5, 5, 5, 5}, .moving = {30, 10, 0, 40}}).moving_entropy(),
+              entropy / std::log(4.0), 1e-15);
 }
 
 // Two independent counts: the plans' lists here, the selection's own totals there; and plain loops over dense masks.
@@ -144,6 +146,9 @@ TEST(HeadHealth, CountsOnTokensAreThoseOfTheSelectionAndOfDenseMasks) {
       EXPECT_NEAR(heads[i].smallest() / heads[i].memberships(), statistics.occupancy_min[i % 2], 1e-12);
       EXPECT_NEAR(heads[i].largest() / heads[i].memberships(), statistics.occupancy_max[i % 2], 1e-12);
       EXPECT_EQ(heads[i].dead(), statistics.dead_centroids[i % 2]);
+      EXPECT_NEAR(heads[i].fallback / heads[i].tokens, statistics.fallback_fraction[i % 2], 1e-12) << content.name;
+      EXPECT_NEAR(heads[i].moving_entropy(), statistics.moving_entropy[i % 2], 1e-12) << content.name;
+      EXPECT_TRUE(std::isnan(heads[i].mean_largest_weight)) << "nobody looked";
     }
     const RoutingStatistics& first = said[0].statistics;
     EXPECT_NEAR((heads[0].unrouted + heads[1].unrouted) / 140.0, first.unrouted_fraction, 1e-12) << content.name;
@@ -164,6 +169,41 @@ TEST(HeadHealth, CountsOnTokensAreThoseOfTheSelectionAndOfDenseMasks) {
       }
     }
   }
+}
+
+// By the rows of a probe, over all queries.
+TEST(HeadHealth, LargestWeightsAreThoseOfTheRowsOfAttention) {
+  Transformer model(small_experiment(), at::kFloat);
+  model->train();
+  const at::Tensor tokens = random_tokens(2, 32, 256, 5);
+  std::vector<std::int32_t> ids(64, 7);
+  std::vector<HeadHealth> heads =
+      head_health_of_tokens(*model, TokenView(ids), {.sequence_length = 32, .batch_size = 1});
+  add_largest_weights(*model, tokens, 0, heads);
+  EXPECT_TRUE(model->is_training()) << "as it was";
+  ASSERT_EQ(heads.size(), 4U);
+  model->eval();
+  for (std::size_t i = 0; i < heads.size(); ++i) {
+    double sum = 0.0;
+    double rows = 0.0;
+    for (std::int64_t sequence = 0; sequence < 2; ++sequence) {
+      const auto probes = model->probe(tokens.narrow(0, sequence, 1), {});
+      const GroupProbe& routed = probes[i / 2].back();
+      ASSERT_EQ(routed.pattern_name, "routing");
+      for (std::int64_t query = 0; query < 32; ++query) {
+        const AttentionRow row = attention_row(routed, 0, static_cast<std::int64_t>(i % 2), query);
+        double largest = 0.0;
+        for (const double weight : row.weights) largest = std::max(largest, weight);
+        sum += largest;
+        rows += row.weights.empty() ? 0.0 : 1.0;
+      }
+    }
+    EXPECT_NEAR(heads[i].mean_largest_weight, sum / rows, 1e-12) << i;
+    EXPECT_GT(heads[i].mean_largest_weight, 1.0 / 32.0);
+    EXPECT_LE(heads[i].mean_largest_weight, 1.0);
+  }
+  heads.pop_back();
+  EXPECT_THROW(add_largest_weights(*model, tokens, 0, heads), InputError);
 }
 
 TEST(HeadHealth, BuffersAreTheCountsOfTheCentroids) {

@@ -1,5 +1,5 @@
-// Algorithm 1 of the paper, line by line, against the `paper` preset; and the authors' code (FACTS A1 to A16), as plain
-// loops, against the `code` preset.
+// Algorithm 1 of the paper, line by line, against the `paper` preset with its centroids as printed (sums); and the
+// authors' code (FACTS A1 to A16), as plain loops, against the `code` preset.
 #include "routing/attention/multi_head.h"
 #include "routing/attention/routing.h"
 #include "routing/config/routing_settings.h"
@@ -132,8 +132,9 @@ Algorithm algorithm_one(Matrix q, Matrix k, const Matrix& v, const Matrix& mu, s
 struct RoutedLayer {
   MultiHeadAttention layer{nullptr};
 
-  RoutedLayer(RoutingPreset preset, const RoutingSizes& sizes, std::int64_t width) {
-    const RoutingSettings settings = routing_preset(preset, sizes);
+  RoutedLayer(RoutingPreset preset, const RoutingSizes& sizes, std::int64_t width)
+      : RoutedLayer(routing_preset(preset, sizes), sizes, width) {}
+  RoutedLayer(const RoutingSettings& settings, const RoutingSizes& sizes, std::int64_t width) {
     layer = MultiHeadAttention(AttentionConfig{.kind = sizes.kind,
                                                .width = width,
                                                .head_mix = settings.head_mix,
@@ -158,13 +159,20 @@ double largest_difference(const Matrix& a, const Matrix& b) {
   return worst;
 }
 
+// Line 31 to 34 as printed: the preset takes means instead, because sums let one centroid win every token.
+RoutingSettings as_printed(const RoutingSizes& sizes) {
+  RoutingSettings settings = routing_preset(RoutingPreset::paper, sizes);
+  settings.routing().update = CentroidUpdate::sum;
+  return settings;
+}
+
 TEST(AlgorithmOne, ReproducesThePseudoCodeStepByStep) {
   for (const AttentionKind kind : {AttentionKind::causal_self, AttentionKind::bidirectional_self}) {
     const std::int64_t n = 24;
     const std::int64_t dim = 6;
     const std::int64_t clusters = 4;
     const RoutingSizes sizes{.heads = 2, .clusters = clusters, .window = n / clusters, .kind = kind};
-    RoutedLayer routed(RoutingPreset::paper, sizes, 2 * dim);
+    RoutedLayer routed(as_printed(sizes), sizes, 2 * dim);
     const at::Tensor x = random_tensor({1, n, 2 * dim}, 3);
     const Centroids& centroids = *routed.layer->centroids(0);
     const at::Tensor mu = centroids.centroids().clone();
@@ -196,7 +204,7 @@ TEST(AlgorithmOne, ReproducesThePseudoCodeStepByStep) {
 TEST(AlgorithmOne, HandWorkedTinyCase) {
   const at::Tensor q = at::tensor({2.0, 0.0, 5.0, 1.0, 0.0, 3.0, 1.0, -1.0}, at::kDouble).view({1, 1, 4, 2});
   const at::Tensor v = at::tensor({10.0, 20.0, 30.0, 40.0}, at::kDouble).view({1, 1, 4, 1});
-  const HeadGroupConfig group = routing_preset(RoutingPreset::paper, {.heads = 1, .clusters = 2, .window = 2}).group;
+  const HeadGroupConfig group = as_printed({.heads = 1, .clusters = 2, .window = 2}).group;
   const auto pattern = make_pattern(group, {.dim = 2, .options = at::TensorOptions(at::kDouble)});
   pattern->centroids()->set_centroids(at::tensor({1.0, 0.0, 0.0, 1.0}).view({1, 2, 2}));
   const at::Tensor normed = at::layer_norm(q, {2}, {}, {}, 1e-6);

@@ -131,7 +131,14 @@ TEST_F(CliAnalyze, HealthShowsMeasuresHeadsAndAVerdict) {
     for (const double count : head["members"]) members += count;
     EXPECT_EQ(head["tokens"], 96);
     EXPECT_NEAR(members / 96.0, head["memberships"].get<double>(), 1e-12);
+    for (const char* key : {"fallback_fraction", "moving_entropy", "mean_largest_weight"}) {
+      EXPECT_GE(head[key].get<double>(), 0.0) << key;
+      EXPECT_LE(head[key].get<double>(), 1.0 + 1e-12) << key;
+    }
+    EXPECT_GT(head["mean_largest_weight"].get<double>(), 0.0);
   }
+  EXPECT_EQ(logged["training"]["fallback_fraction"]["steps"], (std::vector<double>{2, 4, 6}));
+  EXPECT_EQ(logged["evaluation"]["moving_entropy_min"]["steps"], (std::vector<double>{3, 6}));
   const std::string text = analysed("health run --split test --limit-tokens 96");
   EXPECT_TRUE(text.rfind("run: healthy", 0) == 0 || text.rfind("run: unhealthy: ", 0) == 0) << text;
   EXPECT_TRUE(contains(text, "members of clusters on held-out tokens")) << text;

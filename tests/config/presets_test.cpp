@@ -183,6 +183,27 @@ TEST(Presets, HeadsOfImagesHaveNoRelativePositionsAndLocalHeadsOfTextDo) {
   }
 }
 
+// Sections 5.2 and 5.3: the models of text use relative positions; inside clusters the authors count ranks (A10).
+TEST(Presets, RoutedHeadsOfThePapersTextModelsHaveRankPositionsUpToTheirWindow) {
+  for (const std::string set : {"enwik8", "wikitext103", "pg19"}) {
+    for (const std::string twin : {"-paper", "-causal", "-code"}) {
+      const ExperimentConfig config = preset_of(set + twin);
+      const HeadGroupConfig routed = attention_of_layer(config, config.model.layers - 1).head_groups.back();
+      ASSERT_TRUE(std::holds_alternative<RoutingPattern>(routed.pattern)) << set << twin;
+      EXPECT_EQ(routed.relative, RelativePosition::rank) << set << twin;
+      const std::int64_t window = std::get<RoutingPattern>(routed.pattern).window;
+      EXPECT_EQ(routed.max_relative, twin == "-code" ? 513 : window) << set << twin;
+    }
+  }
+}
+
+// As printed (sum) a centroid grows with the batch, and one wins every token.
+TEST(Presets, NoCentroidOfAPresetIsASumOfTokens) {
+  for (const std::string& name : preset_names()) {
+    EXPECT_EQ(preset_of(name).routing.routing().update, CentroidUpdate::mean) << name;
+  }
+}
+
 // Table 1: heads, layers and window of its first three rows, and one routed row by --set.
 TEST(Presets, CifarRowsAreThoseOfTheTable) {
   const auto content = [](const ExperimentConfig& config, std::int64_t layer) {

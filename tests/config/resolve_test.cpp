@@ -65,7 +65,7 @@ TEST(Resolve, TheRoutingPresetOfASourceKeepsToThatSource) {
   const TemporaryFile file("[routing]\npreset = \"code\"\ndecay = 0.5\nwindow = 64\n");
   const ExperimentConfig config =
       resolve({.file = file.path(), .settings = {"routing.dead_patience=3", "routing.preset=paper"}});
-  EXPECT_EQ(config.routing.routing().update, CentroidUpdate::sum) << "paper, of --set, is later";
+  EXPECT_EQ(config.routing.routing().commitment, 0.0) << "paper, of --set, is later";
   EXPECT_EQ(config.routing.routing().decay, 0.999) << "it resets what the file said";
   EXPECT_EQ(config.routing.routing().window, 64) << "but not sizes";
   EXPECT_EQ(config.routing.routing().dead_patience, 3) << "and not what stands beside it";

@@ -70,8 +70,10 @@ TEST(RoutingSettings, PaperIsTheColumnPaperOfTheDesign) {
   EXPECT_EQ(settings.group.merge, Merge::mean);
   EXPECT_EQ(settings.group.merge_eps, 0.0);
   EXPECT_EQ(settings.group.relative, RelativePosition::none);
-  EXPECT_EQ(settings.routing().update, CentroidUpdate::sum);
+  EXPECT_EQ(settings.routing().update, CentroidUpdate::mean) << "as printed (sum) one centroid wins every token";
   EXPECT_EQ(settings.routing().decay, 0.999);
+  EXPECT_EQ(settings.routing().initial_count, 1.0);
+  EXPECT_FALSE(settings.routing().decay_empty);
   EXPECT_EQ(settings.routing().update_from, UpdateFrom::argmax);
   EXPECT_EQ(settings.routing().separate_update, SeparateUpdate::pooled);
   EXPECT_EQ(settings.routing().init, CentroidInit::gaussian);
@@ -124,6 +126,9 @@ TEST(RoutingSettings, OursIsTheColumnOursOfTheDesign) {
   EXPECT_EQ(settings.routing().init, CentroidInit::gaussian);
   EXPECT_EQ(settings.routing().balance, RoutingBalance::threshold);
   EXPECT_EQ(settings.routing().balance_rate, 1.0);
+  EXPECT_EQ(settings.routing().target_share, 1.0);
+  EXPECT_EQ(settings.routing().fallback, RoutingFallback::argmax);
+  EXPECT_EQ(settings.routing().commit_to, CommitTo::argmax);
   EXPECT_EQ(settings.routing().commitment, 1e-4);
   EXPECT_FALSE(settings.routing().commitment_twice_if_shared);
   EXPECT_FALSE(settings.routing().scale_before_norm);
@@ -281,6 +286,8 @@ TEST(RoutingKeys, WrongWordsAreRefusedWithTheNearest) {
   expect_part(refusal_of_value("routing.separate_update", "pooling"), "did you mean pooled?");
   expect_part(refusal_of_value("routing.init", "gausian"), "did you mean gaussian?");
   expect_part(refusal_of_value("routing.balance", "non"), "did you mean none?");
+  expect_part(refusal_of_value("routing.fallback", "margins"), "did you mean margin?");
+  expect_part(refusal_of_value("routing.commit_to", "neares"), "did you mean nearest?");
 }
 
 TEST(RoutingKeys, WrongNumbersAreRefused) {
@@ -337,6 +344,10 @@ TEST(RoutingWords, AreWhatTheConfigurationSays) {
   EXPECT_EQ(to_string(RoutingSelection::balanced), "balanced");
   EXPECT_EQ(to_string(RoutingSelection::nearest), "nearest");
   EXPECT_EQ(to_string(RoutingSelection::threshold), "threshold");
+  EXPECT_EQ(to_string(RoutingFallback::argmax), "argmax");
+  EXPECT_EQ(to_string(RoutingFallback::margin), "margin");
+  EXPECT_EQ(to_string(CommitTo::argmax), "argmax");
+  EXPECT_EQ(to_string(CommitTo::nearest), "nearest");
   EXPECT_EQ(to_string(RoutingBalance::threshold), "threshold");
   EXPECT_EQ(to_string(RoutingBalance::none), "none");
   EXPECT_EQ(to_string(CentroidUpdate::mean), "mean");
@@ -376,6 +387,11 @@ TEST(RoutingPattern, EveryRefusalNamesTheLayerTheGroupAndTheValue) {
   expect_part(refusal_after([](P& p) { p.commitment = -1e-4; }), "commitment is -0.0001");
   expect_part(refusal_after([](P& p) { p.dead_share = -0.01; }), "dead_share is -0.01");
   expect_part(refusal_after([](P& p) { p.initial_count = p.laplace = 0.0; }), "initial_count and laplace are both 0");
+  expect_part(refusal_after([](P& p) { p.target_share = 0.0; }), "target_share is 0, but");
+  expect_part(refusal_after([](P& p) { p.target_share = 12.5; }), "above 0 and up to the 12 clusters");
+  expect_part(refusal_after([](P& p) { p.target_share = std::numeric_limits<double>::quiet_NaN(); }),
+              "target_share is");
+  EXPECT_EQ(refusal_after([](P& p) { p.target_share = 12.0; }), "accepted");
   const double nan = std::numeric_limits<double>::quiet_NaN();
   expect_part(refusal_after([&](P& p) { p.decay = nan; }), "decay is nan");
   expect_part(refusal_after([&](P& p) { p.commitment = nan; }), "commitment is nan");

@@ -35,6 +35,7 @@ ClusterTotals seen_of(RandomStream& stream) {
   seen.tokens = 1;
   seen.unrouted = count();
   seen.overlapping = count();
+  seen.fallback = count();
   seen.squared_distance = sum();
   for (auto* numbers : {&seen.argmax, &seen.nearest, &seen.passing, &seen.members, &seen.moving}) {
     for (std::int64_t& number : *numbers) number = count();
@@ -73,6 +74,7 @@ void expect_equal(const ClusterTotals& a, const ClusterTotals& b) {
   EXPECT_EQ(a.tokens, b.tokens);
   EXPECT_EQ(a.unrouted, b.unrouted);
   EXPECT_EQ(a.overlapping, b.overlapping);
+  EXPECT_EQ(a.fallback, b.fallback);
   EXPECT_EQ(a.squared_distance, b.squared_distance);
   EXPECT_EQ(a.argmax, b.argmax);
   EXPECT_EQ(a.nearest, b.nearest);

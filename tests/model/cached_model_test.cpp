@@ -52,6 +52,10 @@ std::vector<ContentCase> causal_cases() {
   code.routing = routing_preset(RoutingPreset::code, {.heads = 2, .clusters = 7, .window = 90});
   code.routing.routing().selection = RoutingSelection::threshold;
   cases.push_back({"code", code});
+  ExperimentConfig margin = long_experiment("routing");
+  margin.routing.routing().fallback = RoutingFallback::margin;
+  margin.routing.group.relative = RelativePosition::rank;
+  cases.push_back({"margin", margin});
   return cases;
 }
 
@@ -59,6 +63,9 @@ std::vector<ContentCase> causal_cases() {
 void set_thresholds(torch::nn::Module& model) {
   const at::NoGradGuard no_gradient;
   for (auto& buffer : model.named_buffers()) {
+    if (buffer.key().ends_with(".sigma")) {
+      buffer.value().copy_(testing::random_tensor(buffer.value().sizes(), 18, at::kFloat).abs() + 0.5);
+    }
     if (buffer.key().find("tau") == std::string::npos) continue;
     buffer.value().copy_(testing::random_tensor(buffer.value().sizes(), 17, at::kFloat) * 0.5 + 1.5);
   }

@@ -107,10 +107,27 @@ TEST(PresetWeights, StacksOfImagesHaveThoseOfTheFacts) {
 }
 
 TEST(PresetWeights, ThePaperHasNoMapOfHeadsAndNoKeysThatNothingReads) {
-  const std::int64_t tables = 2 * (2 * 513 + 1) * 64;  // of local heads; those of clusters have none
-  const std::int64_t keys = 1024 * 512;                // of the local half of the heads
+  const std::int64_t tables = 2 * (2 * 513 + 1) * 64 + 2 * (2 * 256 + 1) * 64;  // of local heads; inside clusters
+  const std::int64_t keys = 1024 * 512;                                         // of the local half of the heads
   const std::int64_t layer = 3 * 1024 * 1024 + keys + tables + 2 * 1024 * 3072 + 3072 + 1024 + 4 * 1024;
-  EXPECT_EQ(weights_of("wikitext103-paper"), text_ends(267'735, 1024, 256) + 10 * layer);
+  const std::int64_t expected = text_ends(267'735, 1024, 256) + 10 * layer;
+  EXPECT_EQ(weights_of("wikitext103-paper"), expected);
+  EXPECT_EQ(weights_of("wikitext103-causal"), expected);
+}
+
+// The tables of clusters alone, against the same preset without: [2 window + 1, head_dim] for keys and for values, one
+// pair for each layer that routes.
+TEST(PresetWeights, RelativePositionsInsideClustersAreTwoTablesPerRoutedLayer) {
+  const auto of_tables = [](const std::string& name) {
+    return weights_of(name) - weights_of(name, {"routing.relative=none"});
+  };
+  for (const std::string twin : {"-paper", "-causal"}) {
+    EXPECT_EQ(of_tables("wikitext103" + twin), 10 * 2 * (2 * 256 + 1) * 64) << twin;
+    EXPECT_EQ(of_tables("enwik8" + twin), 12 * 2 * (2 * 256 + 1) * 128) << twin;
+    EXPECT_EQ(of_tables("pg19" + twin), 2 * 2 * (2 * 512 + 1) * 129) << twin;
+    EXPECT_EQ(of_tables("cifar10" + twin), 0) << twin;
+    EXPECT_EQ(of_tables("imagenet64" + twin), 0) << twin;
+  }
 }
 
 TEST(CountParameters, PartsOfAHandWorkedModel) {

@@ -1,5 +1,10 @@
 #include "routing/analysis/head_health.h"
 
+#include "routing/analysis/probed_heads.h"
+#include "routing/core/error.h"
+#include "routing/core/parallel.h"
+#include "routing/evaluation/evaluation_mode.h"
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -34,6 +39,47 @@ void count_plan(const PlanTensors& plan, HeadHealth* heads) {
   }
 }
 
+// What the selection has counted since the evaluation began.
+void take_totals(const StepTotals& totals, HeadHealth* heads) {
+  for (std::size_t head = 0; head < totals.totals[0].size(); ++head) {
+    const ClusterTotals both = totals.pooled(static_cast<std::int64_t>(head));
+    heads[head].moving.assign(both.moving.begin(), both.moving.end());
+    heads[head].fallback = static_cast<double>(totals.totals[0][head].fallback);
+  }
+}
+
+double relative_entropy_of(const std::vector<double>& counts) {
+  if (counts.size() < 2) return 1.0;
+  const double all = std::accumulate(counts.begin(), counts.end(), 0.0);
+  if (all == 0.0) return 0.0;
+  double entropy = 0.0;
+  for (const double count : counts) {
+    if (count > 0.0) entropy -= count / all * std::log(count / all);
+  }
+  return entropy / std::log(static_cast<double>(counts.size()));
+}
+
+// Means over queries, of all sequences so far.
+struct MeanWeight {
+  double sum = 0.0;
+  std::int64_t rows = 0;
+};
+
+void add_rows(const ProbedHead& head, const std::vector<std::int64_t>& queries, MeanWeight& mean) {
+  std::vector<double> largest(queries.size(), 0.0);
+  parallel_for(0, static_cast<std::int64_t>(queries.size()), 8, [&](std::int64_t first, std::int64_t last) {
+    for (auto query = static_cast<std::size_t>(first); query < static_cast<std::size_t>(last); ++query) {
+      const AttentionRow row = head.row(0, queries[query]);
+      if (!row.weights.empty()) largest[query] = *std::max_element(row.weights.begin(), row.weights.end());
+    }
+  });
+  // In the order of the queries, whatever the threads did. A row that reads has a weight above 0.
+  for (const double weight : largest) {
+    mean.sum += weight;
+    mean.rows += weight > 0.0 ? 1 : 0;
+  }
+}
+
 // Empty ones for all heads of a group.
 void add_heads(const HeadGroupConfig& group, const HeadHealth& place, std::vector<HeadHealth>& heads) {
   const auto& pattern = std::get<RoutingPattern>(group.pattern);
@@ -53,6 +99,7 @@ void add_remembered(const HeadHealth& place, const HeadGroupConfig& group, const
   const auto* values = counts.data_ptr<float>();
   for (std::size_t head = first; head < heads.size(); ++head) {
     for (double& count : heads[head].members) count = static_cast<double>(*values++);
+    heads[head].moving = heads[head].members;
     heads[head].tokens = heads[head].memberships();
   }
 }
@@ -64,14 +111,11 @@ double HeadHealth::memberships() const {
 }
 
 double HeadHealth::entropy() const {
-  if (members.size() < 2) return 1.0;
-  const double all = memberships();
-  if (all == 0.0) return 0.0;
-  double entropy = 0.0;
-  for (const double count : members) {
-    if (count > 0.0) entropy -= count / all * std::log(count / all);
-  }
-  return entropy / std::log(static_cast<double>(members.size()));
+  return relative_entropy_of(members);
+}
+
+double HeadHealth::moving_entropy() const {
+  return relative_entropy_of(moving);
 }
 
 std::int64_t HeadHealth::dead() const {
@@ -108,11 +152,39 @@ std::vector<HeadHealth> head_health_of_tokens(TransformerImpl& model, TokenView 
   counting.progress = [&](std::int64_t done, std::int64_t all) {
     for (const RoutedGroup& group : routed) {
       count_plan(model.states()[group.layer].self.plans[group.group].plan.tensors(), &heads[group.first]);
+      take_totals(model.block(group.layer)->attention()->centroids(group.group)->evaluated(), &heads[group.first]);
     }
     if (options.progress) options.progress(done, all);
   };
   token_likelihood(model, tokens, counting);
   return heads;
+}
+
+void add_largest_weights(TransformerImpl& model, const at::Tensor& tokens, std::int64_t queries,
+                         std::vector<HeadHealth>& heads) {
+  const EvaluationMode mode(model);
+  std::vector<MeanWeight> means(heads.size());
+  for (std::int64_t sequence = 0; sequence < tokens.size(0); ++sequence) {
+    const auto probes =
+        model.probe(tokens.narrow(0, sequence, 1), {.sample_ids = at::full({1}, sequence, at::kLong), .step = 0});
+    const std::vector<std::int64_t> looked_at =
+        sampled_queries({.length = tokens.size(1), .count = queries, .sequence = sequence});
+    std::size_t routed = 0;
+    for (const std::vector<GroupProbe>& layer : probes) {
+      for (const ProbedHead& head : heads_of(layer)) {
+        if (head.pattern() != "routing") continue;
+        require<InputError>(routed < heads.size(), "the model has more routed heads than the ", heads.size(),
+                            " that are to be looked at; take those of head_health_of_tokens");
+        add_rows(head, looked_at, means[routed++]);
+      }
+    }
+    require<InputError>(routed == heads.size(), "the model has ", routed, " routed heads, but ", heads.size(),
+                        " are to be looked at; take those of head_health_of_tokens");
+  }
+  for (std::size_t head = 0; head < heads.size(); ++head) {
+    if (means[head].rows == 0) continue;
+    heads[head].mean_largest_weight = means[head].sum / static_cast<double>(means[head].rows);
+  }
 }
 
 std::vector<HeadHealth> head_health_of_buffers(SequenceModel& model) {

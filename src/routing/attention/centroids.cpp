@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <utility>
 
 namespace routing {
@@ -16,42 +15,6 @@ constexpr double kNormEps = 1e-6;
 constexpr std::size_t kFirstSample = 16384;
 // Later samples only place revived centroids: enough for the (1 - 1/k) quantile of their scores.
 constexpr std::size_t kSamplePerCluster = 8;
-constexpr double kSmallestDeviation = 1e-12;
-
-// The share-quantile of the scores of sampled vectors against one centroid: about (1 - share) of them, and at least
-// one, lie at or above it.
-float score_quantile(const float* centroid, const Vectors& vectors, double share) {
-  std::vector<double> scores;
-  scores.reserve(vectors.size());
-  for (const auto& vector : vectors) scores.push_back(dot_product(centroid, vector));
-  const auto rank = std::min(scores.size() - 1, static_cast<std::size_t>(share * static_cast<double>(scores.size())));
-  std::nth_element(scores.begin(), scores.begin() + static_cast<std::ptrdiff_t>(rank), scores.end());
-  return static_cast<float>(scores[rank]);
-}
-
-double deviation(const ClusterTotals& totals, std::int64_t cluster) {
-  const auto c = static_cast<std::size_t>(cluster);
-  const auto n = static_cast<double>(totals.tokens);
-  const double mean = totals.score_sum[c] / n;
-  return std::sqrt(std::max(0.0, totals.score_square_sum[c] / n - mean * mean));
-}
-
-// Vectors in ascending order of their best score against any centroid; equal ones keep their order.
-Vectors worst_served_first(const CentroidView& view, Vectors vectors) {
-  std::vector<std::pair<double, std::size_t>> order;
-  for (std::size_t i = 0; i < vectors.size(); ++i) {
-    double best = -std::numeric_limits<double>::infinity();
-    for (std::int64_t c = 0; c < view.clusters; ++c) {
-      best = std::max(best, dot_product(view.centroids + c * view.dim, vectors[i]));
-    }
-    order.emplace_back(best, i);
-  }
-  std::sort(order.begin(), order.end());
-  Vectors sorted;
-  sorted.reserve(vectors.size());
-  for (const auto& [score, i] : order) sorted.push_back(std::move(vectors[i]));
-  return sorted;
-}
 
 at::Tensor on_host(const at::Tensor& buffer) {
   return buffer.to(at::kCPU, at::kFloat).contiguous();
@@ -60,7 +23,11 @@ at::Tensor on_host(const at::Tensor& buffer) {
 }  // namespace
 
 CentroidView HostCentroids::view(std::int64_t head) const {
-  return {.centroids = centroid(head, 0), .tau = &threshold(head, 0), .clusters = clusters(), .dim = dim()};
+  return {.centroids = centroid(head, 0),
+          .tau = &threshold(head, 0),
+          .clusters = clusters(),
+          .dim = dim(),
+          .sigma = sigma.defined() ? &deviation(head, 0) : nullptr};
 }
 
 Centroids::Centroids(const RoutingPattern& pattern, std::int64_t heads, std::int64_t dim, std::uint64_t key,
@@ -78,13 +45,17 @@ Centroids::Centroids(const RoutingPattern& pattern, std::int64_t heads, std::int
   // The authors start counts at 0 and the sum at the centroid all the same.
   sums_ = register_buffer("sums", start * (pattern.initial_count > 0.0 ? pattern.initial_count : 1.0));
   tau_ = register_buffer("tau", at::zeros({heads, pattern.clusters}, floats));
+  // Only where it is read, so that files of models without it stay whole.
+  if (pattern.fallback == RoutingFallback::margin) {
+    sigma_ = register_buffer("sigma", at::ones({heads, pattern.clusters}, floats));
+  }
   empty_updates_ = register_buffer("empty_updates", at::zeros({heads, pattern.clusters}, integers));
   updates_ = register_buffer("updates", at::zeros({}, integers));
 }
 
 std::size_t Centroids::sample_size() const {
-  const bool needed_first =
-      pattern_.balance == RoutingBalance::threshold || pattern_.init == CentroidInit::first_batch_kmeans;
+  const bool needed_first = pattern_.balance == RoutingBalance::threshold ||
+                            pattern_.init == CentroidInit::first_batch_kmeans || sigma_.defined();
   if (needed_first && updates() == 0) return kFirstSample;
   // Only a centroid about to lose its patience needs a place to go.
   const bool waiting = pattern_.revive && empty_updates_.max().item<std::int64_t>() + 1 >= pattern_.dead_patience;
@@ -101,6 +72,7 @@ HostCentroids Centroids::host() const {
   host.counts = on_host(counts_);
   host.sums = on_host(sums_);
   host.tau = on_host(tau_);
+  if (sigma_.defined()) host.sigma = on_host(sigma_);
   return host;
 }
 
@@ -186,58 +158,6 @@ void Centroids::start_from_kmeans(const HostCentroids& host, std::int64_t head) 
   }
 }
 
-double Centroids::start_tau(const HostCentroids& host, const ClusterTotals& totals, std::int64_t head) const {
-  const Vectors vectors = sampled(head);
-  if (vectors.empty()) return 0.0;
-  const double share = 1.0 - 1.0 / static_cast<double>(pattern_.clusters);
-  double drift = 0.0;
-  for (std::int64_t c = 0; c < pattern_.clusters; ++c) {
-    float& tau = host.threshold(head, c);
-    // Against the centroids as they are now: those of the next step's scores.
-    const float started = score_quantile(host.centroid(head, c), vectors, share);
-    drift += std::abs(started - tau) / std::max(kSmallestDeviation, deviation(totals, c));
-    tau = started;
-  }
-  return drift / static_cast<double>(pattern_.clusters);
-}
-
-double Centroids::follow_tau(const HostCentroids& host, const ClusterTotals& totals, std::int64_t head) const {
-  const double target = 1.0 / static_cast<double>(pattern_.clusters);
-  double drift = 0.0;
-  for (std::int64_t c = 0; c < pattern_.clusters; ++c) {
-    const auto passing = static_cast<double>(totals.passing[static_cast<std::size_t>(c)]);
-    const double change = pattern_.balance_rate * (passing / static_cast<double>(totals.tokens) - target);
-    float& tau = host.threshold(head, c);
-    tau = static_cast<float>(tau + change * deviation(totals, c));
-    drift += std::abs(change);
-  }
-  return drift / static_cast<double>(pattern_.clusters);
-}
-
-// Dead centroids get the places of the sampled tokens that the others serve worst, as if just drawn there.
-std::int64_t Centroids::revive_dead(const HostCentroids& host, const ClusterTotals& totals, std::int64_t head) {
-  Vectors vectors;
-  std::size_t next = 0;
-  for (std::int64_t c = 0; c < pattern_.clusters; ++c) {
-    at::Tensor waited = empty_updates_[head][c];
-    const bool dead = is_dead(totals.members[static_cast<std::size_t>(c)], totals.tokens, pattern_);
-    waited.fill_(dead ? waited.item<std::int64_t>() + 1 : 0);
-    if (waited.item<std::int64_t>() < pattern_.dead_patience) continue;
-    if (vectors.empty()) vectors = worst_served_first(host.view(head), sampled(head));
-    if (next >= vectors.size()) continue;
-    const auto& vector = vectors[next++];
-    std::copy(vector.begin(), vector.end(), host.centroid(head, c));
-    std::copy(vector.begin(), vector.end(), host.sum(head, c));
-    host.count(head, c) = 1.0F;
-    if (pattern_.balance == RoutingBalance::threshold) {
-      host.threshold(head, c) =
-          score_quantile(vector.data(), vectors, 1.0 - 1.0 / static_cast<double>(pattern_.clusters));
-    }
-    waited.fill_(0);
-  }
-  return static_cast<std::int64_t>(next);
-}
-
 bool Centroids::pending_is_finite() const {
   for (std::int64_t head = 0; !pending_.empty() && head < heads_; ++head) {
     if (!std::isfinite(pending_.pooled(head).squared_distance)) return false;
@@ -268,13 +188,23 @@ RoutingStatistics Centroids::update() {
     if (pattern_.balance == RoutingBalance::threshold) {
       drift += first ? start_tau(state, all, head) : follow_tau(state, all, head);
     }
+    if (state.sigma.defined()) {
+      if (first) {
+        start_sigma(state, head);
+      } else {
+        follow_sigma(state, all, head);
+      }
+    }
     if (pattern_.revive) statistics.revived += revive_dead(state, all, head);
   }
   statistics.tau_drift = drift / static_cast<double>(heads_);
-  const std::vector<std::pair<at::Tensor, at::Tensor>> moved{
-      {centroids_, state.centroids}, {counts_, state.counts}, {sums_, state.sums}, {tau_, state.tau}};
+  const std::vector<std::pair<at::Tensor, at::Tensor>> moved{{centroids_, state.centroids},
+                                                             {counts_, state.counts},
+                                                             {sums_, state.sums},
+                                                             {tau_, state.tau},
+                                                             {sigma_, state.sigma}};
   for (const auto& [buffer, host_copy] : moved) {
-    if (!buffer.is_same(host_copy)) buffer.copy_(host_copy);
+    if (buffer.defined() && !buffer.is_same(host_copy)) buffer.copy_(host_copy);
   }
   updates_ += 1;
   pending_ = {};

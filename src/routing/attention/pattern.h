@@ -51,7 +51,7 @@ struct PlanRequest {
 // A plan, and what routing attention knows about its tokens beside it.
 struct PatternPlan {
   Plan plan;
-  // int32 [batch, heads, tokens]: the centroid with the best score, -1 for padding; undefined for other patterns.
+  // int32 [batch, heads, tokens]: the centroid a token commits to, -1 for padding; undefined for other patterns.
   at::Tensor query_choice = {};
   at::Tensor key_choice = {};  // undefined where keys are the queries
 };

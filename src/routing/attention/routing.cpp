@@ -41,7 +41,8 @@ SideSelection select_side(const at::Tensor& vectors, const std::vector<std::vect
       UnitSelection& selection = side.units[static_cast<std::size_t>(unit)];
       selection = select_members(unit_vectors(vectors, unit), valid[static_cast<std::size_t>(unit / heads)],
                                  centroids.view(unit % heads), config);
-      std::copy(selection.argmax.begin(), selection.argmax.end(), side.choice.data_ptr<std::int32_t>() + unit * tokens);
+      std::copy(selection.committed.begin(), selection.committed.end(),
+                side.choice.data_ptr<std::int32_t>() + unit * tokens);
     }
   });
   return side;

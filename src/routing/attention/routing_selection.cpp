@@ -100,13 +100,31 @@ void keep_best(const kernels::ScoreBlock& block, const float* tau, std::size_t t
   std::sort(passed.begin(), last);
 }
 
-// Appends the clusters of token t of a block that was scored and chosen for, ascending.
-void append_clusters(const kernels::ScoreBlock& block, const kernels::CentroidRows& centroids,
-                     const RoutingPattern& pattern, std::size_t t, std::vector<std::int32_t>& joined) {
+// The cluster whose threshold token t misses by the fewest deviations; the lower number on a tie.
+std::int32_t best_margin(const kernels::ScoreBlock& block, const CentroidView& view, std::size_t t) {
+  const auto margin = [&](std::int64_t c) {
+    return (block.scores[static_cast<std::size_t>(c * kernels::kBlockTokens) + t] - view.tau[c]) / view.sigma[c];
+  };
+  std::int64_t best = 0;
+  float most = margin(0);
+  for (std::int64_t c = 1; c < view.clusters; ++c) {
+    const float other = margin(c);
+    if (other > most) {
+      most = other;
+      best = c;
+    }
+  }
+  return static_cast<std::int32_t>(best);
+}
+
+// Appends the clusters of token t of a block that was scored and chosen for, ascending. Says whether it fell back,
+// having passed no threshold.
+bool append_clusters(const kernels::ScoreBlock& block, const CentroidView& view, const RoutingPattern& pattern,
+                     std::size_t t, std::vector<std::int32_t>& joined) {
   const std::size_t before = joined.size();
   if (pattern.selection == RoutingSelection::nearest) {
     joined.push_back(block.nearest[t]);
-    return;
+    return false;
   }
   for (std::size_t word = 0; word * kernels::kBlockTokens < block.passing.size(); ++word) {
     for (std::uint32_t bits = block.passing[word * kernels::kBlockTokens + t]; bits != 0; bits &= bits - 1) {
@@ -115,11 +133,14 @@ void append_clusters(const kernels::ScoreBlock& block, const kernels::CentroidRo
   }
   const auto most = static_cast<std::size_t>(pattern.max_memberships);
   if (joined.size() == before) {
-    joined.push_back(block.argmax[t]);
-  } else if (joined.size() - before > most) {
-    keep_best(block, centroids.tau, t, std::span(joined).subspan(before), most);
+    joined.push_back(pattern.fallback == RoutingFallback::margin ? best_margin(block, view, t) : block.argmax[t]);
+    return true;
+  }
+  if (joined.size() - before > most) {
+    keep_best(block, view.tau, t, std::span(joined).subspan(before), most);
     joined.resize(before + most);
   }
+  return false;
 }
 
 // The work of one unit, block after block.
@@ -130,11 +151,12 @@ class Selector {
       : vectors_(vectors),
         valid_(valid),
         pattern_(pattern),
+        view_(view),
         centroids_{view.centroids, view.tau, view.clusters, view.dim},
         block_(view.clusters, view.dim) {
     const std::size_t tokens = view.dim == 0 ? 0 : vectors.size() / static_cast<std::size_t>(view.dim);
     result_.members.resize(static_cast<std::size_t>(view.clusters));
-    result_.argmax.assign(tokens, -1);
+    result_.committed.assign(tokens, -1);
     result_.totals = ClusterTotals(view.clusters, view.dim);
     result_.totals.tokens = static_cast<std::int64_t>(valid.size());
     if (pattern.selection == RoutingSelection::balanced) {
@@ -171,12 +193,13 @@ class Selector {
     kernels::choose_centroids(centroids_, block_);
     kernels::add_scores(centroids_, tokens.count, block_,
                         {totals.score_sum.data(), totals.score_square_sum.data(), totals.passing.data()});
+    const auto& committed = pattern_.commit_to == CommitTo::nearest ? block_.nearest : block_.argmax;
     for (std::size_t t = 0; t < static_cast<std::size_t>(tokens.count); ++t) {
       ++totals.argmax[static_cast<std::size_t>(block_.argmax[t])];
       ++totals.nearest[static_cast<std::size_t>(block_.nearest[t])];
-      result_.argmax[static_cast<std::size_t>(tokens.positions[t])] = block_.argmax[t];
+      result_.committed[static_cast<std::size_t>(tokens.positions[t])] = committed[t];
     }
-    totals.squared_distance += kernels::squared_distance(centroids_, tokens, block_.argmax.data());
+    totals.squared_distance += kernels::squared_distance(centroids_, tokens, committed.data());
     if (pattern_.update_from == UpdateFrom::argmax) move(tokens, block_.argmax.data());
     if (pattern_.update_from == UpdateFrom::nearest) move(tokens, block_.nearest.data());
     if (best_) {
@@ -188,7 +211,7 @@ class Selector {
 
   void join(std::size_t t) {
     const std::size_t before = joined_.size();
-    append_clusters(block_, centroids_, pattern_, t, joined_);
+    result_.totals.fallback += append_clusters(block_, view_, pattern_, t, joined_) ? 1 : 0;
     memberships_.push_back(static_cast<std::int32_t>(joined_.size() - before));
   }
 
@@ -210,7 +233,7 @@ class Selector {
 
   void take_best() {
     ClusterTotals& totals = result_.totals;
-    std::vector<std::int32_t> memberships(result_.argmax.size(), 0);
+    std::vector<std::int32_t> memberships(result_.committed.size(), 0);
     for (std::size_t c = 0; c < result_.members.size(); ++c) {
       result_.members[c] = best_->positions(c);
       totals.members[c] = static_cast<std::int64_t>(result_.members[c].size());
@@ -245,6 +268,7 @@ class Selector {
   std::span<const std::int32_t> valid_;
   // NOLINTNEXTLINE(cppcoreguidelines-avoid-const-or-ref-data-members): lives no longer than select_members.
   const RoutingPattern& pattern_;
+  CentroidView view_;
   kernels::CentroidRows centroids_;
   kernels::ScoreBlock block_;
   UnitSelection result_;
@@ -272,6 +296,7 @@ void ClusterTotals::add(const ClusterTotals& other) {
   tokens += other.tokens;
   unrouted += other.unrouted;
   overlapping += other.overlapping;
+  fallback += other.fallback;
   squared_distance += other.squared_distance;
   add_each(argmax, other.argmax);
   add_each(nearest, other.nearest);
@@ -307,7 +332,7 @@ TokenLists clusters_of_tokens(std::span<const float> vectors, const CentroidView
     kernels::choose_centroids(centroids, block);
     for (std::size_t t = 0; t < static_cast<std::size_t>(count); ++t) {
       const std::size_t before = result.lists.size();
-      append_clusters(block, centroids, pattern, t, result.lists);
+      append_clusters(block, view, pattern, t, result.lists);
       result.counts.push_back(static_cast<std::int32_t>(result.lists.size() - before));
     }
   }

@@ -62,6 +62,9 @@ RoutingStatistics statistics_of(const StepTotals& totals, const RoutingPattern& 
     statistics.occupancy_max.push_back(static_cast<double>(*most) / divisor);
     statistics.occupancy_entropy.push_back(relative_entropy(queries.members));
     statistics.choice_entropy.push_back(relative_entropy(queries.nearest));
+    statistics.moving_entropy.push_back(relative_entropy(all.moving));
+    statistics.fallback_fraction.push_back(static_cast<double>(queries.fallback) /
+                                           std::max(1.0, static_cast<double>(queries.tokens)));
     statistics.dead_centroids.push_back(std::count_if(all.members.begin(), all.members.end(),
                                                       [&](std::int64_t n) { return is_dead(n, all.tokens, pattern); }));
     statistics.tokens += queries.tokens;

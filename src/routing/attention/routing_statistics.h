@@ -23,13 +23,16 @@ struct StepTotals {
 };
 
 // Health of one group of routed heads over the tokens of one step (or of an evaluation). Shares of 0 to 1. Occupancy,
-// entropies and memberships are those of the queries; dead centroids and the commitment count queries and keys.
+// entropies and memberships are those of the queries; what moves centroids, dead ones and the commitment count queries
+// and keys.
 struct RoutingStatistics {
   std::int64_t tokens = 0;  // queries, times heads
   // One number a head, over its clusters; occupancy is a cluster's share of all memberships.
   std::vector<double> occupancy_min, occupancy_max;
   std::vector<double> occupancy_entropy;  // relative to log(clusters): 1 is perfectly even
   std::vector<double> choice_entropy;     // the same of c*(t) = argmax of s - tau
+  std::vector<double> moving_entropy;     // the same of the tokens that move each centroid; 0 where none moves any
+  std::vector<double> fallback_fraction;  // tokens that pass no threshold; 0 where selection is not `threshold`
   std::vector<std::int64_t> dead_centroids;
   double unrouted_fraction = 0.0;
   double mean_memberships = 0.0;

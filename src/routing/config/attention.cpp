@@ -50,6 +50,11 @@ void validate_routing(const std::string& where, const RoutingPattern& routing, A
   not_negative("balance_rate", routing.balance_rate);
   not_negative("commitment", routing.commitment);
   not_negative("dead_share", routing.dead_share);
+  require<ConfigError>(routing.target_share > 0.0 && routing.target_share <= static_cast<double>(routing.clusters),
+                       where, ": target_share is ", routing.target_share,
+                       ", but a cluster's share of the tokens is target_share / clusters: choose a number above 0 and "
+                       "up to the ",
+                       routing.clusters, " clusters");
   require<ConfigError>(routing.initial_count + routing.laplace > 0.0, where,
                        ": initial_count and laplace are both 0, so that a centroid without tokens would be divided by "
                        "0; raise one of them");

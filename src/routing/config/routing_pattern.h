@@ -11,16 +11,25 @@ namespace routing {
 enum class RoutingSelection {
   balanced,   // the `window` best tokens of the whole sequence, as in the paper: reads the future
   nearest,    // each token joins the best s_tc - tau_c
-  threshold,  // each token joins every c with s_tc >= tau_c; the best s_tc if there is none, the best m if more
+  threshold,  // each token joins every c with s_tc >= tau_c; the `fallback` if there is none, the best m if more
 };
+
+// What a token of `threshold` joins that passes no threshold: the best s_tc, or the best (s_tc - tau_c) / sigma_c, with
+// sigma_c the running standard deviation of the scores of c. The first favours long centroids, the second those whose
+// threshold was missed by least.
+enum class RoutingFallback { argmax, margin };
 
 // What keeps clusters equally large: thresholds that follow the share of tokens above them, or nothing.
 enum class RoutingBalance { threshold, none };
 
 enum class CentroidUpdate {
   mean,  // moving averages of counts and sums, then divided (the authors' code)
-  sum,   // mu <- decay mu + (1 - decay) / 2 * (sum of queries + sum of keys), as printed in the paper
+  sum,   // mu <- decay mu + (1 - decay) / 2 * (sum of queries + sum of keys), as printed in the paper: grows with the
+         // batch, so that the first centroid to win many tokens soon wins all
 };
+
+// Which centroid the commitment loss draws a token to: that of its best s_tc, or of its best s_tc - tau_c.
+enum class CommitTo { argmax, nearest };
 
 // Which tokens move a centroid: those whose s_tc, or s_tc - tau_c, is best for it; all its members; or none.
 enum class UpdateFrom { argmax, nearest, members, none };
@@ -37,6 +46,7 @@ struct RoutingPattern {
   std::int64_t window = 256;
   std::optional<std::int64_t> lookahead = std::nullopt;  // bidirectional nearest and threshold; absent means window - 1
   std::int64_t max_memberships = 4;                      // of threshold
+  RoutingFallback fallback = RoutingFallback::argmax;    // of threshold
   // Cross-attention of nearest and threshold: each centroid takes its best `window` keys, as in balanced, instead of
   // keys choosing centroids. The source is known as a whole, so this reads no future, and no query is left without
   // keys.
@@ -44,7 +54,8 @@ struct RoutingPattern {
   bool scale_before_norm = false;  // the authors scale queries by 1/sqrt(dim) first, which only weighs the norm's eps
 
   RoutingBalance balance = RoutingBalance::threshold;
-  double balance_rate = 1.0;  // eta: tau_c += eta * sigma_c * (f_c - 1 / clusters)
+  double balance_rate = 1.0;  // eta: tau_c += eta * sigma_c * (f_c - target_share / clusters)
+  double target_share = 1.0;  // thresholds aim at this many times 1 / clusters of all tokens
 
   CentroidUpdate update = CentroidUpdate::mean;
   double decay = 0.999;
@@ -58,7 +69,8 @@ struct RoutingPattern {
   CentroidInit init = CentroidInit::gaussian;
   std::int64_t kmeans_iterations = 10;
 
-  double commitment = 1e-4;                 // weight of the mean squared distance to the best centroid
+  double commitment = 1e-4;  // weight of the mean squared distance to the centroid of `commit_to`
+  CommitTo commit_to = CommitTo::argmax;
   bool commitment_twice_if_shared = false;  // the authors' code adds the term for queries and for keys, even if equal
 
   bool revive = true;               // give a centroid without members a new place
@@ -69,8 +81,10 @@ struct RoutingPattern {
 };
 
 std::string_view to_string(RoutingSelection selection);
+std::string_view to_string(RoutingFallback fallback);
 std::string_view to_string(RoutingBalance balance);
 std::string_view to_string(CentroidUpdate update);
+std::string_view to_string(CommitTo target);
 std::string_view to_string(UpdateFrom from);
 std::string_view to_string(CentroidInit init);
 std::string_view to_string(SeparateUpdate update);

@@ -13,7 +13,7 @@
 namespace routing {
 
 enum class RoutingPreset {
-  paper,  // Algorithm 1 as printed
+  paper,  // Algorithm 1 with means for sums: as printed (`update` = sum) one centroid soon wins every token
   code,   // what the authors' code does
   ours,   // strictly causal
 };

@@ -17,7 +17,9 @@ void visit_counts(std::vector<StepTotals>& totals, TotalsExchange::Extra& extra,
   for (StepTotals& step : totals) {
     for (auto& side : step.totals) {
       for (ClusterTotals& head : side) {
-        for (std::int64_t* number : {&head.tokens, &head.unrouted, &head.overlapping}) visit(*number);
+        for (std::int64_t* number : {&head.tokens, &head.unrouted, &head.overlapping, &head.fallback}) {
+          visit(*number);
+        }
         for (auto* numbers : {&head.argmax, &head.nearest, &head.passing, &head.members, &head.moving}) {
           for (std::int64_t& number : *numbers) visit(number);
         }

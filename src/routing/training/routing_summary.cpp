@@ -12,6 +12,10 @@ std::vector<std::pair<std::string, double>> routing_summary(const std::vector<La
   double entropy_min = 1.0;
   double entropy_sum = 0.0;
   double choice_min = 1.0;
+  double moving_min = 1.0;
+  double moving_sum = 0.0;
+  double fallback_max = 0.0;
+  double fallback_sum = 0.0;
   double heads = 0.0;
   double dead = 0.0;
   double revived = 0.0;
@@ -26,6 +30,10 @@ std::vector<std::pair<std::string, double>> routing_summary(const std::vector<La
     for (const double value : s.occupancy_max) occupancy_max = std::max(occupancy_max, value);
     for (const double value : s.occupancy_entropy) entropy_min = std::min(entropy_min, value);
     for (const double value : s.choice_entropy) choice_min = std::min(choice_min, value);
+    for (const double value : s.moving_entropy) moving_min = std::min(moving_min, value);
+    for (const double value : s.fallback_fraction) fallback_max = std::max(fallback_max, value);
+    moving_sum += std::accumulate(s.moving_entropy.begin(), s.moving_entropy.end(), 0.0);
+    fallback_sum += std::accumulate(s.fallback_fraction.begin(), s.fallback_fraction.end(), 0.0);
     entropy_sum += std::accumulate(s.occupancy_entropy.begin(), s.occupancy_entropy.end(), 0.0);
     heads += static_cast<double>(s.occupancy_entropy.size());
     for (const std::int64_t count : s.dead_centroids) dead += static_cast<double>(count);
@@ -42,6 +50,10 @@ std::vector<std::pair<std::string, double>> routing_summary(const std::vector<La
           {"occupancy_entropy_min", entropy_min},
           {"occupancy_entropy_mean", entropy_sum / std::max(heads, 1.0)},
           {"choice_entropy_min", choice_min},
+          {"moving_entropy_min", moving_min},
+          {"moving_entropy_mean", moving_sum / std::max(heads, 1.0)},
+          {"fallback_fraction", fallback_sum / std::max(heads, 1.0)},
+          {"fallback_fraction_max", fallback_max},
           {"dead_centroids", dead},
           {"revived", revived},
           {"unrouted_fraction", unrouted / count},

@@ -15,6 +15,8 @@ namespace routing {
 //   occupancy_min, occupancy_max            the extremes over clusters, heads and layers
 //   occupancy_entropy_min, …_mean           over heads and layers
 //   choice_entropy_min                      of argmax (score - tau)
+//   moving_entropy_min, …_mean              of the tokens that move each centroid
+//   fallback_fraction, …_max                tokens that pass no threshold: mean and most over heads and layers
 //   dead_centroids, revived                 summed
 //   unrouted_fraction, overlap_fraction,
 //   memberships, tau_drift, commitment_loss averaged over groups of routed heads
