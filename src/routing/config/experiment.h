@@ -132,6 +132,7 @@ enum class ScheduleKind { constant, vaswani, cosine, rsqrt };
 enum class DataOrder {
   crops,       // random windows, drawn anew for every step
   contiguous,  // batch_size streams through the training split, each going on where its last window ended
+  bool key_first = false;  // of format recall: facts name the key before the value, as questions do
 };
 enum class Precision { fp32, bf16, automatic };
 

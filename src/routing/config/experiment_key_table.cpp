@@ -164,6 +164,8 @@ void add_data(Keys& keys) {
   data.add("recall_filler", &DataConfig::recall_filler, "of format recall: words between them, said in turn");
   data.add("cache", &DataConfig::cache, "folder for tokenised data; empty means $XDG_CACHE_HOME/routing");
 }
+  data.add("key_first", &DataConfig::key_first,
+           "of format recall: facts name the key before the value, as questions do");
 
 void add_train(Keys& keys) {
   using T = TrainConfig;
