@@ -42,6 +42,7 @@ inline ExperimentConfig unlike_defaults() {
                                     .attention_dropout = 0.3,
                                     .feedforward_dropout = 1.0 / 3.0,
                                     .input_dropout = 0.05,
+                                    .start_symbol = StartSymbol::own,
                                     .image_height = 31,
                                     .image_width = 37,
                                     .checkpoint_activations = true},
