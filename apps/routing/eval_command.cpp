@@ -1,16 +1,16 @@
 #include "command_line.h"
 #include "commands.h"
 #include "eval_recall.h"
+#include "eval_recurrence.h"
+#include "eval_run.h"
 #include "output.h"
 #include "routing/core/error.h"
-#include "routing/data/dataset.h"
 #include "routing/data/sequence_tasks.h"
 #include "routing/evaluation/measures.h"
 #include "routing/evaluation/scored_text.h"
 #include "routing/evaluation/target_accuracy.h"
 #include "routing/evaluation/token_likelihood.h"
 #include "routing/model/weights.h"
-#include "routing/training/training_data.h"
 #include "run_model.h"
 #include "training_display.h"
 
@@ -31,48 +31,6 @@ namespace fs = std::filesystem;
 
 constexpr std::int64_t kPairs = 64;  // scored of made-up pairs unless --limit-tokens says otherwise
 
-struct EvalOptions {
-  std::string run;
-  std::string checkpoint = "best";
-  std::string data;
-  std::string vocabulary;
-  std::string split = "test";
-  std::string precision;
-  std::int64_t sequence_length = 0;
-  std::int64_t stride = 0;
-  std::int64_t batch_size = 0;
-  std::int64_t limit_tokens = 0;
-  double subwords_per_word = 0.0;
-  bool require_whole = false;
-  bool json = false;
-};
-
-OtherData other_data(const EvalOptions& options) {
-  return {.path = options.data, .vocabulary = options.vocabulary};
-}
-
-DataConfig data_config(const EvalOptions& options, const ExperimentConfig& config, const fs::path& model) {
-  DataConfig data = run_data_config(model, config, other_data(options));
-  if (options.split == "all") {
-    data.split = "100%/0%/0%";
-    if (data.vocabulary.empty()) data.vocabulary = kept_tokenizer(model, kind_of(config.data)).string();
-  }
-  data.require_whole = data.require_whole || options.require_whole;
-  return data;
-}
-
-// Data that come in one piece are a training part.
-std::string part_name(const EvalOptions& options) {
-  return options.split == "all" ? "train" : options.split;
-}
-
-const DatasetPart& chosen_part(const EvalOptions& options, const Dataset& data) {
-  if (options.split != "all") return data.part(part_name(options));
-  require<ConfigError>(!data.has("valid") && !data.has("test"), data.path().string(),
-                       ": has parts of its own; choose one with --split train, valid or test");
-  return data.part(part_name(options));
-}
-
 struct Outcome {
   fs::path model;
   std::string validity;
@@ -83,8 +41,8 @@ struct Outcome {
   ScoredTokens scored = {};
 };
 
-void print_json(const EvalOptions& options, const Dataset& data, const Likelihood& likelihood,
-                const std::vector<Measure>& all, const Outcome& outcome) {
+nlohmann::ordered_json json_of(const EvalOptions& options, const Dataset& data, const Likelihood& likelihood,
+                               const std::vector<Measure>& all, const Outcome& outcome) {
   nlohmann::ordered_json object{{"model", outcome.model.string()},
                                 {"data", data.path().string()},
                                 {"split", options.split},
@@ -103,7 +61,7 @@ void print_json(const EvalOptions& options, const Dataset& data, const Likelihoo
   if (!outcome.data_label.empty()) object["data_label"] = outcome.data_label;
   if (!data.facts().missing.empty()) object["missing"] = data.facts().missing;
   if (!likelihood.routing.empty()) object["occupancy_entropy_min"] = outcome.entropy;
-  std::cout << object << "\n";
+  return object;
 }
 
 std::string windows_text(const Likelihood& likelihood, const DataFacts& facts) {
@@ -194,33 +152,54 @@ int run_made_up(const EvalOptions& options, const ExperimentConfig& config, cons
   return kDone;
 }
 
+fs::path decoder_only_file(const EvalOptions& options, const std::string& run) {
+  const fs::path path = model_file(run, options.checkpoint);
+  const DataFormat format = load_model_config(path).data.format;
+  require<ConfigError>(!is_made_up(format), path.string(), ": was trained on made-up data (", to_string(format),
+                       "), whose answers are known by their distance; --by-recurrence is for models of real data");
+  return path;
+}
+
+RecurrenceResult evaluate_by_recurrence(const EvalOptions& options, const EvalRun& run, TrainingDisplay& display,
+                                        Likelihood& likelihood) {
+  RecurrenceResult result{.options = recurrence_options(options, run)};
+  const auto into = [&](std::vector<WindowRecurrence>& windows) {
+    return [&](const ScoredWindow& window) { windows.push_back(window_recurrence(window, result.options)); };
+  };
+  if (options.against.empty()) {
+    likelihood = evaluate(options, run, display, into(result.windows));
+    return result;
+  }
+  // Opened before the first is evaluated, so that what cannot be compared is refused at once.
+  result.against = decoder_only_file(options, options.against);
+  const EvalRun other = open_eval_run(options, result.against, display);
+  require_same_windows(options, run, other);
+  result.other_validity = validity_label(other.config());
+  likelihood = evaluate(options, run, display, into(result.windows));
+  evaluate(options, other, display, into(result.other_windows));
+  return result;
+}
+
 int run(const EvalOptions& options, const ProgramOptions& program) {
-  const fs::path path = model_file(options.run, options.checkpoint);
+  require<ConfigError>(options.by_recurrence || (options.against.empty() && options.context == 0 && options.reach == 0),
+                       "--against, --context and --reach are for --by-recurrence; give that too");
+  const fs::path path =
+      options.by_recurrence ? decoder_only_file(options, options.run) : model_file(options.run, options.checkpoint);
   if (const ExperimentConfig pairs = load_model_config(path); is_made_up(pairs.data.format)) {
     return run_made_up(options, pairs, path);
   }
-  Transformer model = load_model(path);
-  const ExperimentConfig& config = model->config();
-  require<ConfigError>(!options.data.empty() || !config.data.path.empty(), path.string(),
-                       ": names no data; give some with --data PATH");
   TrainingDisplay display(program.quiet);
-  const Dataset data(data_config(options, config, path),
-                     {.train_needed = is_own_data(other_data(options), config),
-                      .notes = [&](const std::string& line) { display.say(line); }});
+  const EvalRun evaluated = open_eval_run(options, path, display);
+  const ExperimentConfig& config = evaluated.config();
+  const Dataset& data = *evaluated.data;
   const ModelNotes notes = load_model_notes(path);
-  require_tokens_of_run(path, data);
-  fitted_to(config, data.facts());
-  const DatasetPart& part = chosen_part(options, data);
-  const Likelihood likelihood = token_likelihood(
-      *model, part.tokens,
-      {.sequence_length = options.sequence_length > 0 ? options.sequence_length : config.train.sequence_length,
-       .stride = options.stride > 0 ? options.stride : config.eval.stride,
-       .batch_size = options.batch_size > 0 ? options.batch_size : config.eval.batch_size,
-       .limit_tokens = std::min(options.limit_tokens, part.tokens.size()),
-       .record_length = data.facts().record_length(),
-       .precision = chosen_precision(options.precision, config),
-       .progress = [&](std::int64_t done, std::int64_t all) { display.evaluation_progress(done, all); }});
-  display.finish();
+  Likelihood likelihood;
+  RecurrenceResult recurrence;
+  if (options.by_recurrence) {
+    recurrence = evaluate_by_recurrence(options, evaluated, display, likelihood);
+  } else {
+    likelihood = evaluate(options, evaluated, display, {});
+  }
   const double rule = options.subwords_per_word > 0.0 ? options.subwords_per_word : config.eval.subwords_per_word;
   const ScoredTokens counted = scored_text(likelihood, data, part_name(options));
   const std::vector<Measure> all = measures(data.facts().tokens, counted, rule);
@@ -232,9 +211,12 @@ int run(const EvalOptions& options, const ProgramOptions& program) {
                         .subwords_per_word = rule,
                         .scored = counted};
   if (options.json) {
-    print_json(options, data, likelihood, all, outcome);
+    nlohmann::ordered_json object = json_of(options, data, likelihood, all, outcome);
+    if (options.by_recurrence) object["recurrence"] = recurrence_json(recurrence, evaluated);
+    std::cout << object << "\n";
   } else {
     print_lines(options, data, likelihood, all, outcome);
+    if (options.by_recurrence) print_recurrence(recurrence, evaluated);
   }
   return kDone;
 }
@@ -284,6 +266,24 @@ void add_window_options(CLI::App& app, EvalOptions& options) {
       ->group("Windows");
 }
 
+void add_recurrence_options(CLI::App& app, EvalOptions& options) {
+  app.add_flag("--by-recurrence", options.by_recurrence,
+               "also by how far back the tokens before a target last occurred, with 95 % intervals over windows")
+      ->disable_flag_override()
+      ->group("Recurrence");
+  app.add_option("--against", options.against, "another run on the same windows: differences, paired by window")
+      ->type_name("RUN2")
+      ->group("Recurrence");
+  app.add_option("--context", options.context, "tokens before a target; default: 8, of words and subwords 2")
+      ->type_name("N")
+      ->check(whole_number(1))
+      ->group("Recurrence");
+  app.add_option("--reach", options.reach, "what counts as near; default: the sum of the local windows of all layers")
+      ->type_name("N")
+      ->check(whole_number(1))
+      ->group("Recurrence");
+}
+
 }  // namespace
 
 Command add_eval(CLI::App& program, const ProgramOptions& program_options) {
@@ -300,6 +300,7 @@ Command add_eval(CLI::App& program, const ProgramOptions& program_options) {
       ->group("Model");
   add_data_options(*app, *options);
   add_window_options(*app, *options);
+  add_recurrence_options(*app, *options);
   app->add_flag("--json", options->json, "print the result as JSON")->disable_flag_override()->group("Output");
   app->footer("Example  routing eval runs/first --split test --stride 512\n" + exit_code_line());
   return {app, [options, &program_options] { return run(*options, program_options); }};

@@ -23,6 +23,7 @@ TEST(ExperimentWords, GoBothWays) {
   expect_words(kNormPlacements, {"post", "pre"}, parse_norm_placement);
   expect_words(kFeedforwardKinds, {"relu", "geglu"}, parse_feedforward_kind);
   expect_words(kPositionKinds, {"none", "sinusoidal", "learned"}, parse_position_kind);
+  expect_words(kStartSymbols, {"zero", "own"}, parse_start_symbol);
   expect_words(kOptimizerKinds, {"adam", "adamw", "adafactor", "adafactorw"}, parse_optimizer_kind);
   expect_words(kDataFormats,
                {"auto", "bytes", "enwik8", "wikitext", "pg19", "text", "cifar10", "imagenet64", "images", "copy",

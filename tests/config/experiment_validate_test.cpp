@@ -97,6 +97,17 @@ TEST(ValidateExperiment, CountsHaveASmallestValueAndItIsAccepted) {
   EXPECT_EQ(refusal_after([](C& c) { c.attention.heads = 0; }), "attention.heads is 0, but it must be at least 1");
 }
 
+TEST(ValidateExperiment, OnlyFactsHaveKeys) {
+  EXPECT_EQ(refusal_after([](C& c) { c.data.key_first = true; }),
+            "data.key_first is true, but data.format is auto, which has no facts; set data.format=recall or "
+            "data.key_first=false");
+  EXPECT_EQ(refusal_after([](C& c) {
+              c.data.format = DataFormat::recall;
+              c.data.key_first = true;
+            }),
+            "accepted");
+}
+
 TEST(ValidateExperiment, AnEncoderMustFitTheRest) {
   const auto encoder = [](const std::function<void(C&)>& change) {
     return refusal_after([&](C& c) {

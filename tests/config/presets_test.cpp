@@ -137,6 +137,17 @@ TEST(Presets, TheirPageNamesOnlyThoseThatExist) {
   for (const std::string& name : named) EXPECT_EQ(refusal_of([&] { preset_text(name); }), "accepted");
 }
 
+// Where id 0 is the end of a line or a document, models of ours begin with a symbol of their own; what is the paper's
+// or the authors' begins as theirs.
+TEST(Presets, OfOursForWordsAndSubwordsHaveAStartSymbolOfTheirOwn) {
+  for (const std::string& name : preset_names()) {
+    const ExperimentConfig config = preset_of(name);
+    const bool eos_is_zero = config.data.tokens == TokenKind::words || config.data.tokens == TokenKind::subwords;
+    const bool theirs = name.ends_with("-paper") || name.ends_with("-code") || config.source.starts_with("paper");
+    EXPECT_EQ(config.model.start_symbol == StartSymbol::own, eos_is_zero && !theirs) << name;
+  }
+}
+
 // What a likelihood of each is worth.
 TEST(Presets, OnlyTheAuthorsSelectionReadsTheFuture) {
   for (const std::string& name : preset_names()) {
@@ -150,7 +161,8 @@ TEST(Presets, TwinsDifferInWhatTheirNamesSay) {
   for (const std::string set : {"enwik8", "wikitext103", "pg19", "cifar10", "imagenet64"}) {
     const ExperimentConfig causal = preset_of(set + "-causal");
     for (const std::string& key : differences(preset_of(set + "-paper"), causal)) {
-      EXPECT_TRUE(key.starts_with("routing.") || key == "name" || key == "source") << set << " " << key;
+      const bool own_start = key == "model.start_symbol" && (set == "wikitext103" || set == "pg19");
+      EXPECT_TRUE(key.starts_with("routing.") || key == "name" || key == "source" || own_start) << set << " " << key;
     }
     EXPECT_EQ(differences(causal, preset_of(set + "-lsh")), (Keys{"name", "attention.content"})) << set;
     EXPECT_EQ(differences(causal, preset_of(set + "-strided")), (Keys{"name", "attention.content"})) << set;

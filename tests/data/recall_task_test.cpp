@@ -9,14 +9,16 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <tuple>
+#include <utility>
 
 namespace routing {
 namespace {
 
 using Ids = std::vector<std::int64_t>;
 
-RecallTask small_task(std::uint64_t seed = 1) {
-  return RecallTask({.keys = 24, .values = 5, .filler = 4, .seed = seed});
+RecallTask small_task(std::uint64_t seed = 1, bool key_first = false) {
+  return RecallTask({.keys = 24, .values = 5, .filler = 4, .seed = seed, .key_first = key_first});
 }
 
 // What a reader finds who knows only the grammar.
@@ -48,12 +50,15 @@ Reading read(const RecallTask& task, const Ids& ids) {
     const double fact = free > 0 ? kFactRate * rate : 0.0;
     const double ask = open > 0 ? kAskRate * rate : 0.0;
     if (at(i) == task.fact_mark()) {
+      const std::int64_t key = options.key_first ? i + 1 : i + 2;
+      const std::int64_t value = options.key_first ? i + 2 : i + 1;
       reading.least_nats -= std::log(fact);
-      if (i + 1 < n) reading.least_nats += std::log(static_cast<double>(options.values));
-      if (i + 2 < n) {
+      if (value < n) reading.least_nats += std::log(static_cast<double>(options.values));
+      if (key < n) {
         reading.least_nats += std::log(free);
-        EXPECT_EQ(reading.facts.count(at(i + 2)), 0U) << "a key is stated once";
-        reading.facts[at(i + 2)] = {at(i + 1), i + 2};
+        EXPECT_GE(at(key), task.first_key());
+        EXPECT_EQ(reading.facts.count(at(key)), 0U) << "a key is stated once";
+        reading.facts[at(key)] = {value < n ? at(value) : -1, key};
       }
       i += 3;
     } else if (at(i) == task.ask_mark()) {
@@ -78,13 +83,14 @@ Reading read(const RecallTask& task, const Ids& ids) {
   return reading;
 }
 
-class RecallSequences : public testing::TestWithParam<std::int64_t> {};
+class RecallSequences : public testing::TestWithParam<std::tuple<std::int64_t, bool>> {};
 
 TEST_P(RecallSequences, ASequenceKeepsTheGrammarAndItsOwnAccounts) {
-  const RecallTask task = small_task();
+  const auto [length, key_first] = GetParam();
+  const RecallTask task = small_task(1, key_first);
   for (std::int64_t number = 0; number < 40; ++number) {
-    const RecallSequence sequence = task.sequence("train", number, GetParam());
-    ASSERT_EQ(static_cast<std::int64_t>(sequence.ids.size()), GetParam());
+    const RecallSequence sequence = task.sequence("train", number, length);
+    ASSERT_EQ(static_cast<std::int64_t>(sequence.ids.size()), length);
     const Reading reading = read(task, sequence.ids);
     EXPECT_NEAR(sequence.least_nats, reading.least_nats, 1e-9) << number;
     ASSERT_EQ(sequence.answers.size(), reading.answers.size()) << number;
@@ -94,7 +100,33 @@ TEST_P(RecallSequences, ASequenceKeepsTheGrammarAndItsOwnAccounts) {
     }
   }
 }
-INSTANTIATE_TEST_SUITE_P(AnyLength, RecallSequences, testing::Values(1, 2, 3, 7, 64, 200, 1000));
+INSTANTIATE_TEST_SUITE_P(AnyLength, RecallSequences,
+                         testing::Combine(testing::Values(1, 2, 3, 7, 64, 200, 1000), testing::Bool()));
+
+TEST(RecallTask, WithTheKeyFirstOnlyFactsChange) {
+  const RecallTask task = small_task();
+  const RecallTask key_first = small_task(1, true);
+  const RecallSequence before = task.sequence("valid", 2, 300);
+  const RecallSequence after = key_first.sequence("valid", 2, 300);
+  Ids swapped = before.ids;
+  for (std::size_t i = 0; i + 2 < swapped.size(); ++i) {
+    if (swapped[i] == task.fact_mark()) std::swap(swapped[i + 1], swapped[i + 2]);
+  }
+  EXPECT_EQ(after.ids, swapped);
+  EXPECT_DOUBLE_EQ(after.least_nats, before.least_nats);
+  ASSERT_EQ(after.answers.size(), before.answers.size());
+  ASSERT_GT(after.answers.size(), 5U);
+  for (std::size_t i = 0; i < after.answers.size(); ++i) {
+    const RecallAnswer& answer = after.answers[i];
+    EXPECT_EQ(answer.position, before.answers[i].position);
+    EXPECT_EQ(answer.distance, before.answers[i].distance + 1) << "the key of the fact stands one place earlier";
+    // What follows the key in the fact is what answers.
+    const auto asked = static_cast<std::size_t>(answer.position - 1);
+    const auto stated = asked - static_cast<std::size_t>(answer.distance);
+    EXPECT_EQ(after.ids[stated], after.ids[asked]);
+    EXPECT_EQ(after.ids[stated + 1], after.ids[asked + 1]);
+  }
+}
 
 TEST(RecallTask, LongSequencesHaveMoreFillerNotMoreFacts) {
   const RecallTask task({.keys = 192, .values = 32, .filler = 16, .seed = 3});
@@ -162,6 +194,9 @@ TEST(RecallTask, WrongQuestionsAreRefused) {
   config.data.format = DataFormat::recall;
   config.data.recall_keys = 77;
   config.train.seed = 9;
+  EXPECT_FALSE(recall_options(config).key_first);
+  config.data.key_first = true;
+  EXPECT_TRUE(recall_options(config).key_first);
   EXPECT_EQ(recall_options(config).keys, 77);
   EXPECT_EQ(recall_options(config).seed, 9U);
 }

@@ -39,6 +39,30 @@ TEST(ByteLikelihood, OfAModelThatPredictsUniformlyIsEightBits) {
   EXPECT_EQ(likelihood.windows, 4);
 }
 
+TEST(ByteLikelihood, TellsOfEveryWindowInItsOrder) {
+  Transformer model = small_model();
+  const auto bytes = text(83);
+  std::vector<std::int64_t> begins;
+  double nats = 0.0;
+  std::int64_t scored = 0;
+  const Likelihood likelihood = token_likelihood(
+      *model, bytes, {.sequence_length = 32, .stride = 20, .batch_size = 2, .scored = [&](const ScoredWindow& window) {
+                        ASSERT_EQ(window.tokens.size(), window.nats.size());
+                        const auto begin = static_cast<std::int64_t>(20 * begins.size());
+                        begins.push_back(begin);
+                        for (std::size_t i = 0; i < window.tokens.size(); ++i) {
+                          const auto place = static_cast<std::size_t>(begin) + i;
+                          EXPECT_EQ(window.tokens[i], bytes.at(place));
+                          if (static_cast<std::int64_t>(i) < window.scored_from) continue;
+                          nats += static_cast<double>(window.nats[i]);
+                          ++scored;
+                        }
+                      }});
+  EXPECT_EQ(begins, (std::vector<std::int64_t>{0, 20, 40, 60}));
+  EXPECT_EQ(scored, 83);
+  EXPECT_NEAR(nats, likelihood.nats, 1e-9);
+}
+
 // Window by window, one at a time, with the loss as the model gives it.
 TEST(ByteLikelihood, EqualsThePlainSumOverWindows) {
   Transformer model = small_model();

@@ -46,6 +46,7 @@ std::vector<ContentCase> causal_cases() {
     config.model.feedforward = FeedforwardKind::geglu;
     config.model.embedding_width = 20;
     config.model.tied_output = true;
+    config.model.start_symbol = StartSymbol::own;
     cases.push_back({std::string(to_string(selection)), config});
   }
   ExperimentConfig code = long_experiment("routing");
@@ -289,6 +290,7 @@ TEST(CachedModels, EncoderDecodersReadTheirTargetsPieceByPiece) {
     for (const PositionKind positions : {PositionKind::sinusoidal, PositionKind::learned}) {
       ExperimentConfig config = each.config;
       config.model.positions = positions;
+      config.model.start_symbol = positions == PositionKind::learned ? StartSymbol::own : StartSymbol::zero;
       EncoderDecoder model(config, at::TensorOptions().dtype(at::kFloat));
       model->eval();
       set_thresholds(*model);

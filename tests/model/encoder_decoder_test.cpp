@@ -120,7 +120,8 @@ at::Tensor plain_logits(const ExperimentConfig& config, const Weights& w, const 
                            [&](const at::Tensor& in) { return stack.feedforward(in, "encoder0.feedforward"); });
   memory = stack.last_norm(memory, "encoder_norm");
 
-  const at::Tensor shifted_right = at::cat({at::zeros({2, 1}, at::kLong), batch.tokens.slice(1, 0, -1)}, 1);
+  const std::int64_t start = config.model.start_symbol == StartSymbol::own ? config.model.vocab_size : 0;
+  const at::Tensor shifted_right = at::cat({at::full({2, 1}, start, at::kLong), batch.tokens.slice(1, 0, -1)}, 1);
   const at::Tensor past = at::ones({m, m}, at::kBool).tril().view({1, 1, m, m});
   at::Tensor x = plain_inputs(config.model, shifted_right, batch.valid, w, "target");
   for (const std::string name : {"decoder0", "decoder1"}) {
@@ -134,7 +135,8 @@ at::Tensor plain_logits(const ExperimentConfig& config, const Weights& w, const 
   }
   x = stack.last_norm(x, "decoder_norm");
   if (w.count("output_in_weight") > 0) x = at::matmul(x, w.at("output_in_weight").t()) + w.at("output_in_bias");
-  const at::Tensor& last = config.model.tied_output ? w.at("target.embedding") : w.at("output_weight");
+  const at::Tensor last =
+      config.model.tied_output ? w.at("target.embedding").slice(0, 0, config.model.vocab_size) : w.at("output_weight");
   return at::matmul(x, last.t()) + w.at("output_bias");
 }
 
@@ -157,6 +159,7 @@ TEST(EncoderDecoder, EqualsTheEquationsInPlainTensorsWithPadding) {
         config.model.positions = positions;
         config.model.embedding_width = inner;
         config.model.tied_output = inner == 12;
+        config.model.start_symbol = norm == NormPlacement::pre ? StartSymbol::own : StartSymbol::zero;
         EncoderDecoder model(config, doubles());
         // Gains and biases start as 1 and 0, which would hide them.
         for (auto& parameter : model->named_parameters()) {

@@ -154,6 +154,15 @@ TEST(CountParameters, AVocabularyOfTheDataCountsNothingButItsPrice) {
   EXPECT_EQ(known.total(), tied.total() + 1000 * tied.a_word);
 }
 
+TEST(CountParameters, OfRecallDoNotDependOnTheOrderOfAFact) {
+  EXPECT_EQ(weights_of("tiny-recall", {"data.key_first=true"}), weights_of("tiny-recall"));
+}
+
+TEST(CountParameters, AStartSymbolOfItsOwnIsOneMoreRow) {
+  EXPECT_EQ(weights_of("wikitext103-paper", {"model.start_symbol=own"}), weights_of("wikitext103-paper") + 256);
+  EXPECT_EQ(weights_of("pg19-causal"), weights_of("pg19-causal", {"model.start_symbol=zero"}) + 1032);
+}
+
 TEST(PresetWeights, EveryPresetCanBeBuilt) {
   for (const std::string& name : preset_names()) EXPECT_GT(weights_of(name), 250'000) << name;
 }

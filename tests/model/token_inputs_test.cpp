@@ -1,6 +1,7 @@
 #include "routing/model/token_inputs.h"
 
 #include "routing/core/error.h"
+#include "support/message_of.h"
 
 #include <gtest/gtest.h>
 
@@ -11,8 +12,48 @@ namespace {
 
 TEST(Shifted, PutsTheStartTokenFirstAndDropsTheLast) {
   const at::Tensor tokens = at::tensor({5, 6, 7, 8, 9, 10}, at::kLong).view({2, 3});
-  EXPECT_TRUE(at::equal(shifted(tokens), at::tensor({0, 5, 6, 0, 8, 9}, at::kLong).view({2, 3})));
-  EXPECT_TRUE(at::equal(shifted(at::full({1, 1}, 4, at::kLong)), at::zeros({1, 1}, at::kLong)));
+  const ModelConfig zero{.vocab_size = 12};
+  EXPECT_TRUE(at::equal(shifted(zero, tokens), at::tensor({0, 5, 6, 0, 8, 9}, at::kLong).view({2, 3})));
+  EXPECT_TRUE(at::equal(shifted(zero, at::full({1, 1}, 4, at::kLong)), at::zeros({1, 1}, at::kLong)));
+  const ModelConfig own{.vocab_size = 12, .start_symbol = StartSymbol::own};
+  EXPECT_TRUE(at::equal(shifted(own, tokens), at::tensor({12, 5, 6, 12, 8, 9}, at::kLong).view({2, 3})));
+}
+
+TEST(StartSymbol, IsIdZeroOrARowBehindTheVocabulary) {
+  const ModelConfig zero{.vocab_size = 12};
+  const ModelConfig own{.vocab_size = 12, .start_symbol = StartSymbol::own};
+  EXPECT_EQ(start_id(zero), 0);
+  EXPECT_EQ(start_id(own), 12);
+  EXPECT_EQ(token_table_rows(zero), 12);
+  EXPECT_EQ(token_table_rows(own), 13);
+  EXPECT_EQ(input_id(zero, 0, 7), 0);
+  EXPECT_EQ(input_id(own, 0, 7), 12);
+  EXPECT_EQ(input_id(zero, 3, 7), 7);
+  EXPECT_EQ(input_id(own, 3, 7), 7);
+  EXPECT_EQ(input_id(own, 3, 0), 0) << "an <eos> is read as such";
+}
+
+TEST(StartSymbol, OfItsOwnIsInNoText) {
+  const ModelConfig own{.vocab_size = 12, .start_symbol = StartSymbol::own};
+  EXPECT_EQ(message_of<InputError>([&] { input_id(own, 3, 12); }),
+            "token 12 at position 2 is the start symbol, but ids of tokens are 0 to 11");
+  EXPECT_EQ(message_of<InputError>([&] {
+              shifted(own, at::full({1, 2}, 12, at::kLong));
+            }),
+            "a token is 12, the start symbol, but ids of tokens are 0 to 11");
+}
+
+TEST(StartSymbol, ChangesNoOtherRowOfTheTableAtItsStart) {
+  const ModelConfig zero{.vocab_size = 12, .width = 40};
+  ModelConfig own = zero;
+  own.start_symbol = StartSymbol::own;
+  const at::Tensor without = initial_token_table(zero, 5, at::kFloat);
+  const at::Tensor with = initial_token_table(own, 5, at::kFloat);
+  ASSERT_EQ(with.sizes(), at::IntArrayRef({13, 40}));
+  EXPECT_TRUE(at::equal(with.narrow(0, 0, 12), without));
+  EXPECT_GT(with[12].abs().max().item<double>(), 0.0);
+  EXPECT_TRUE(at::equal(output_rows(own, with), without)) << "never an output";
+  EXPECT_EQ(output_rows(zero, without).unsafeGetTensorImpl(), without.unsafeGetTensorImpl());
 }
 
 TEST(EmbeddingWidth, IsTheModelsUnlessItHasItsOwn) {

@@ -67,7 +67,8 @@ at::Tensor plain_feedforward(const at::Tensor& x, const Weights& w, const std::s
 }
 
 at::Tensor plain_logits(const ExperimentConfig& config, const Weights& w, const at::Tensor& tokens) {
-  const at::Tensor shifted = at::cat({at::zeros({tokens.size(0), 1}, at::kLong), tokens.slice(1, 0, -1)}, 1);
+  const std::int64_t start = config.model.start_symbol == StartSymbol::own ? config.model.vocab_size : 0;
+  const at::Tensor shifted = at::cat({at::full({tokens.size(0), 1}, start, at::kLong), tokens.slice(1, 0, -1)}, 1);
   at::Tensor x = w.at("embedding").index_select(0, shifted.flatten()).view({tokens.size(0), tokens.size(1), -1});
   if (w.count("embedding_out_weight") > 0) {
     x = at::matmul(x, w.at("embedding_out_weight").t()) + w.at("embedding_out_bias");
@@ -90,7 +91,8 @@ at::Tensor plain_logits(const ExperimentConfig& config, const Weights& w, const 
   }
   if (config.model.norm == NormPlacement::pre) x = plain_norm(x, w, "last_norm");
   if (w.count("output_in_weight") > 0) x = at::matmul(x, w.at("output_in_weight").t()) + w.at("output_in_bias");
-  const at::Tensor& last = config.model.tied_output ? w.at("embedding") : w.at("output_weight");
+  const at::Tensor last =
+      config.model.tied_output ? w.at("embedding").slice(0, 0, config.model.vocab_size) : w.at("output_weight");
   return at::matmul(x, last.t()) + w.at("output_bias");
 }
 
@@ -99,7 +101,8 @@ TEST(Transformer, EqualsTheEquationsInPlainTensors) {
     for (const FeedforwardKind kind : {FeedforwardKind::relu, FeedforwardKind::geglu}) {
       for (const bool tied : {false, true}) {
         for (const std::int64_t inner : {0, 12}) {
-          const ExperimentConfig config = dense_experiment(norm, kind, tied, inner);
+          ExperimentConfig config = dense_experiment(norm, kind, tied, inner);
+          config.model.start_symbol = norm == NormPlacement::pre ? StartSymbol::own : StartSymbol::zero;
           Transformer model(config, doubles());
           // Gains and biases start as 1 and 0, which would hide them.
           for (auto& parameter : model->named_parameters()) {
@@ -255,6 +258,77 @@ TEST(Transformer, EveryDropoutActsInTrainingOnly) {
     without->eval();
     EXPECT_TRUE(at::equal(model->logits(tokens, {}), without->logits(tokens, {})));
     without->train();
+  }
+}
+
+// A word model: id 0 is <eos>.
+ExperimentConfig word_experiment(bool tied) {
+  ExperimentConfig config = small_experiment("full");
+  config.model.vocab_size = 50;
+  config.model.tied_output = tied;
+  config.model.start_symbol = StartSymbol::own;
+  return config;
+}
+
+TEST(StartSymbol, IsWhatTheFirstPredictionReadsAndEosIsNot) {
+  for (const bool tied : {false, true}) {
+    Transformer model(word_experiment(tied), doubles());
+    model->eval();
+    const at::NoGradGuard no_gradient;
+    const at::Tensor tokens = random_tokens(2, 9, 49, 3) + 1;  // no <eos> among them
+    ASSERT_EQ(named_tensors(*model).at("embedding").sizes(), (std::vector<std::int64_t>{51, 16}));
+    const at::Tensor before = model->logits(tokens, {});
+    ASSERT_EQ(before.size(2), 50) << "never an output";
+    const auto changed_by = [&](std::int64_t row) {
+      named_tensors(*model).at("embedding")[row].neg_();
+      const at::Tensor after = model->logits(tokens, {});
+      named_tensors(*model).at("embedding")[row].neg_();
+      // A tied table changes what word 0 is as an output; all others tell what was read.
+      return !at::allclose(after.select(1, 0).slice(1, 1), before.select(1, 0).slice(1, 1));
+    };
+    EXPECT_TRUE(changed_by(50));
+    EXPECT_FALSE(changed_by(0));
+  }
+}
+
+TEST(StartSymbol, InputDropoutNeverMakesAnEos) {
+  ExperimentConfig config = word_experiment(false);
+  config.model.input_dropout = 0.5;
+  const auto gradient_of_rows = [&](StartSymbol symbol) {
+    config.model.start_symbol = symbol;
+    Transformer model(config, doubles());
+    model->train();
+    model->loss(random_tokens(2, 32, 49, 4) + 1, {.step = 3}).nats.sum().backward();
+    return model->named_parameters()["embedding"].grad().abs().sum(1);
+  };
+  EXPECT_GT(gradient_of_rows(StartSymbol::zero)[0].item<double>(), 0.0) << "an <eos> where no text has one";
+  const at::Tensor rows = gradient_of_rows(StartSymbol::own);
+  EXPECT_EQ(rows[0].item<double>(), 0.0);
+  EXPECT_GT(rows[50].item<double>(), 0.0);
+}
+
+// The output layer is a view of the table; it has to follow when the table is written to, and its gradient to arrive.
+TEST(StartSymbol, OfATiedTableLearnsLikeTheEquations) {
+  ExperimentConfig config = dense_experiment(NormPlacement::pre, FeedforwardKind::relu, true, 12);
+  config.model.start_symbol = StartSymbol::own;
+  Transformer model = nullptr;
+  {
+    const at::NoGradGuard made_without_gradients;
+    model = Transformer(config, doubles());
+  }
+  model->train();
+  const at::Tensor tokens = random_tokens(2, 11, 256, 3);
+  for (int step = 0; step < 3; ++step) {
+    Weights copies;
+    for (const auto& [name, value] : named_tensors(*model)) copies[name] = value.detach().clone().requires_grad_(true);
+    at::neg(at::log_softmax(plain_logits(config, copies, tokens), -1).gather(2, tokens.unsqueeze(2)).sum()).backward();
+    const at::Tensor plain = copies.at("embedding").grad();
+    model->zero_grad();
+    model->loss(tokens, {}).nats.sum().backward();
+    at::Tensor table = model->named_parameters()["embedding"];
+    EXPECT_TRUE(at::allclose(table.grad(), plain, 1e-9, 1e-12)) << step;
+    const at::NoGradGuard no_gradient;
+    table.sub_(table.grad() * 0.01);
   }
 }
 

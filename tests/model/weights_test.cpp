@@ -118,6 +118,37 @@ TEST_F(WeightsOnDisk, TiedOutputIsStoredOnce) {
   EXPECT_TRUE(at::equal(model->logits(tokens, {}), load_model(file())->logits(tokens, {})));
 }
 
+TEST_F(WeightsOnDisk, AStartSymbolOfItsOwnComesBackAndIsNoOutput) {
+  ExperimentConfig config = small_experiment();
+  config.model.tied_output = true;
+  config.model.start_symbol = StartSymbol::own;
+  Transformer model(config, at::TensorOptions().dtype(at::kFloat));
+  save_model(file(), *model, {.version = "1"});
+  const TensorFile stored = read_safetensors(file());
+  EXPECT_EQ(stored.tensors.at("embedding").sizes(), (std::vector<std::int64_t>{257, 16}));
+  EXPECT_EQ(stored.metadata.at("tied"), "output_weight=embedding[0:256]");
+  model->eval();
+  const at::Tensor tokens = random_tokens(1, 8, 256, 2);
+  EXPECT_TRUE(at::equal(model->logits(tokens, {}), load_model(file())->logits(tokens, {})));
+}
+
+// Files that were written before there was the key.
+TEST_F(WeightsOnDisk, AFileThatNamesNoStartSymbolBeginsWithZero) {
+  Transformer model(small_experiment(), at::TensorOptions().dtype(at::kFloat));
+  save_model(file(), *model, {.version = "1"});
+  TensorFile stored = read_safetensors(file());
+  std::string& config = stored.metadata.at("config");
+  const std::string line = "start_symbol = \"zero\"\n";
+  ASSERT_NE(config.find(line), std::string::npos);
+  config.erase(config.find(line), line.size());
+  write_safetensors(file(), stored);
+  Transformer loaded = load_model(file());
+  EXPECT_EQ(loaded->config().model.start_symbol, StartSymbol::zero);
+  model->eval();
+  const at::Tensor tokens = random_tokens(1, 8, 256, 2);
+  EXPECT_TRUE(at::equal(model->logits(tokens, {}), loaded->logits(tokens, {})));
+}
+
 TEST_F(WeightsOnDisk, WhatDoesNotFitIsNamedAndTheModelStaysAsItWas) {
   Transformer model(small_experiment(), at::TensorOptions().dtype(at::kFloat));
   const at::Tensor before = model->named_parameters()["embedding"].detach().clone();

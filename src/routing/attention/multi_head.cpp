@@ -71,10 +71,10 @@ at::Tensor MultiHeadAttentionImpl::make_projection(const std::string& name, std:
                                                    const at::TensorOptions& options) {
   const std::int64_t rows = (heads - added) * head_dim_;
   if (added == 0) return make_weight(name, rows, config_.width, options);
-  // Of the same size as the others, which are those of a layer without added heads.
-  const double mean_fan = 0.5 * static_cast<double>((rows > 0 ? rows : added * head_dim_) + config_.width);
-  at::Tensor weight = initial_weight({added * head_dim_, config_.width, config_.initial_scale, mean_fan},
-                                     place_.key(name + " added"), options);
+  // As large as the others, which are those of a layer without added heads.
+  at::Tensor weight = initial_weight(
+      {.rows = added * head_dim_, .columns = config_.width, .scale = config_.initial_scale, .rows_of_one = rows},
+      place_.key(name + " added"), options);
   if (rows > 0) {
     weight = at::cat({initial_weight({rows, config_.width, config_.initial_scale}, place_.key(name), options), weight});
   }

@@ -24,6 +24,10 @@ std::string_view to_string(PositionKind kind) {
   return "";
 }
 
+std::string_view to_string(StartSymbol symbol) {
+  return symbol == StartSymbol::zero ? "zero" : "own";
+}
+
 std::string_view to_string(OptimizerKind kind) {
   switch (kind) {
     case OptimizerKind::adam:
@@ -124,6 +128,10 @@ FeedforwardKind parse_feedforward_kind(std::string_view word) {
 
 PositionKind parse_position_kind(std::string_view word) {
   return parse_word(word, "model.positions", kPositionKinds);
+}
+
+StartSymbol parse_start_symbol(std::string_view word) {
+  return parse_word(word, "model.start_symbol", kStartSymbols);
 }
 
 OptimizerKind parse_optimizer_kind(std::string_view word) {

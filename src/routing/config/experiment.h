@@ -29,6 +29,13 @@ enum class PositionKind {
   learned,     // a table a sequence, of train.source_length or train.sequence_length rows
 };
 
+// What a sequence shifted right begins with, and what model.input_dropout puts in place of a token. Images have a
+// symbol of their own either way.
+enum class StartSymbol {
+  zero,  // id 0, as the authors (FACTS C4): the end of a line in vocabularies of words, of a document in subwords
+  own,   // one more row of the table, which no text holds and no output names
+};
+
 struct ModelConfig {
   std::int64_t vocab_size = 256;  // 0 means that of the data, which is known when training begins
   std::int64_t layers = 4;
@@ -49,7 +56,8 @@ struct ModelConfig {
   double residual_dropout = 0.0;      // of the input of the stack and of each sub-layer's output
   double attention_dropout = 0.0;     // of attention probabilities
   double feedforward_dropout = 0.0;   // of the feed-forward hidden layer
-  double input_dropout = 0.0;         // replaces input tokens by 0; targets stay
+  double input_dropout = 0.0;         // replaces input tokens by the start symbol; targets stay
+  StartSymbol start_symbol = StartSymbol::zero;
   // Images as sequences of red, green and blue values in raster order: tokens then also know their row, column and
   // channel. 0 means text.
   std::int64_t image_height = 0;
@@ -128,6 +136,7 @@ struct DataConfig {
   std::int64_t recall_keys = 192;
   std::int64_t recall_values = 32;
   std::int64_t recall_filler = 16;
+  bool key_first = false;  // of format recall: facts name the key before the value, as questions do
   friend bool operator==(const DataConfig&, const DataConfig&) = default;
 };
 
@@ -199,6 +208,7 @@ struct ExperimentConfig {
 inline constexpr std::array kNormPlacements{NormPlacement::post, NormPlacement::pre};
 inline constexpr std::array kFeedforwardKinds{FeedforwardKind::relu, FeedforwardKind::geglu};
 inline constexpr std::array kPositionKinds{PositionKind::none, PositionKind::sinusoidal, PositionKind::learned};
+inline constexpr std::array kStartSymbols{StartSymbol::zero, StartSymbol::own};
 inline constexpr std::array kOptimizerKinds{OptimizerKind::adam, OptimizerKind::adamw, OptimizerKind::adafactor,
                                             OptimizerKind::adafactorw};
 inline constexpr std::array kDataFormats{DataFormat::automatic, DataFormat::bytes,      DataFormat::enwik8,
@@ -215,6 +225,7 @@ inline constexpr std::array kPrecisions{Precision::fp32, Precision::bf16, Precis
 std::string_view to_string(NormPlacement norm);
 std::string_view to_string(FeedforwardKind kind);
 std::string_view to_string(PositionKind kind);
+std::string_view to_string(StartSymbol symbol);
 std::string_view to_string(OptimizerKind kind);
 std::string_view to_string(DataFormat format);  // DataFormat::automatic is "auto"
 std::string_view to_string(TokenKind kind);     // TokenKind::automatic is "auto"
@@ -226,6 +237,7 @@ std::string_view to_string(Precision precision);  // Precision::automatic is "au
 NormPlacement parse_norm_placement(std::string_view word);
 FeedforwardKind parse_feedforward_kind(std::string_view word);
 PositionKind parse_position_kind(std::string_view word);
+StartSymbol parse_start_symbol(std::string_view word);
 OptimizerKind parse_optimizer_kind(std::string_view word);
 DataFormat parse_data_format(std::string_view word);
 TokenKind parse_token_kind(std::string_view word);

@@ -31,7 +31,9 @@ void add_model(Keys& keys) {
   model.add("residual_dropout", &M::residual_dropout, "of the input of the stack and the output of each sub-layer");
   model.add("attention_dropout", &M::attention_dropout, "of attention probabilities");
   model.add("feedforward_dropout", &M::feedforward_dropout, "of the feed-forward hidden layer");
-  model.add("input_dropout", &M::input_dropout, "replaces input tokens by 0; targets stay");
+  model.add("input_dropout", &M::input_dropout, "replaces input tokens by the start symbol; targets stay");
+  model.add_word("start_symbol", &M::start_symbol, kStartSymbols,
+                 "before a text begins: zero (id 0, an <eos> of words and subwords) or own (a row of its own)");
   model.add("image_height", &M::image_height, "rows of an image; 0 means text");
   model.add("image_width", &M::image_width, "columns of an image; 0 means text");
   model.add("checkpoint_activations", &M::checkpoint_activations,
@@ -167,6 +169,8 @@ void add_data(Keys& keys) {
   data.add("recall_keys", &DataConfig::recall_keys, "of format recall: names of facts");
   data.add("recall_values", &DataConfig::recall_values, "of format recall: values of facts");
   data.add("recall_filler", &DataConfig::recall_filler, "of format recall: words between them, said in turn");
+  data.add("key_first", &DataConfig::key_first,
+           "of format recall: facts name the key before the value, as questions do");
   data.add("cache", &DataConfig::cache, "folder for tokenised data; empty means $XDG_CACHE_HOME/routing");
 }
 

@@ -146,6 +146,9 @@ void validate_recall(const ExperimentConfig& config) {
   at_least("data.recall_keys", data.recall_keys, 2);
   at_least("data.recall_values", data.recall_values, 2);
   at_least("data.recall_filler", data.recall_filler, 1);
+  require<ConfigError>(!data.key_first || data.format == DataFormat::recall,
+                       "data.key_first is true, but data.format is ", to_string(data.format),
+                       ", which has no facts; set data.format=recall or data.key_first=false");
   if (data.format != DataFormat::recall) return;
   require<ConfigError>(config.model.encoder_layers == 0, "data.format is recall, which has no source, but ",
                        "model.encoder_layers is ", config.model.encoder_layers, "; set it to 0");

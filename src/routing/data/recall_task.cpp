@@ -79,9 +79,13 @@ class Writer {
     free_[choice] = free_.back();
     free_.pop_back();
     write(task_.fact_mark(), nats_of_mark);
-    write(task_.first_value() + fact.value, std::log(static_cast<double>(task_.options().values)));
+    const auto write_value = [&] {
+      write(task_.first_value() + fact.value, std::log(static_cast<double>(task_.options().values)));
+    };
+    if (!task_.options().key_first) write_value();
     fact.position = static_cast<std::int64_t>(result_.ids.size());
     write(task_.first_key() + fact.key, nats_of_key);
+    if (task_.options().key_first) write_value();
     open_.push_back(fact);
   }
 
@@ -118,7 +122,8 @@ RecallOptions recall_options(const ExperimentConfig& config) {
   return {.keys = config.data.recall_keys,
           .values = config.data.recall_values,
           .filler = config.data.recall_filler,
-          .seed = config.train.seed};
+          .seed = config.train.seed,
+          .key_first = config.data.key_first};
 }
 
 RecallTask::RecallTask(const RecallOptions& options) : options_(options) {

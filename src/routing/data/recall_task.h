@@ -1,7 +1,8 @@
 // A made-up text that can only be continued by remembering: facts are stated once, and asked for up to thousands of
 // tokens later, amid filler.
 //
-//   fact       FACT value key        a key that this sequence has not named yet, any value
+//   fact       FACT value key        a key that this sequence has not named yet, any value; FACT key value with
+//                                    data.key_first
 //   question   ASK  key value        a fact that was stated and not asked for yet, each as likely; the value is known
 //   filler     the words of a phrase that goes round and round, one at a time; it begins anywhere
 //
@@ -16,7 +17,8 @@
 //
 // Everything but the values of questions is as random to a reader with perfect memory as it was when it was drawn, so
 // the least possible loss is known exactly: the nats of those draws. The value stands before its key so that a reader
-// that finds the key finds the value right before it.
+// that finds the key finds the value right before it. With the key first, what follows the key in the fact is what
+// follows it in the question: a reader has to find the place behind an earlier one with the same key.
 //
 //   ids   0 … filler-1 the filler, then FACT, ASK, the values, the keys
 //
@@ -41,9 +43,10 @@ struct RecallOptions {
   std::int64_t values = 32;
   std::int64_t filler = 16;
   std::uint64_t seed = 1;
+  bool key_first = false;
 };
 
-// From data.recall_* and train.seed; a ConfigError unless data.format is recall.
+// From data.recall_*, data.key_first and train.seed; a ConfigError unless data.format is recall.
 RecallOptions recall_options(const ExperimentConfig& config);
 
 // A token that only memory tells.

@@ -4,8 +4,16 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 namespace routing {
+
+// A window and what its tokens cost.
+struct ScoredWindow {
+  std::span<const std::int64_t> tokens = {};
+  std::span<const float> nats = {};  // of every token; those before scored_from are context and do not count
+  std::int64_t scored_from = 0;
+};
 
 // nats / ln 2.
 double bits(double nats);

@@ -55,13 +55,20 @@ Likelihood token_likelihood(TransformerImpl& model, TokenView tokens, const Like
       first += count;
       continue;
     }
-    const at::Tensor nats = model.loss(window_tokens(tokens, batch), {.precision = options.precision}).nats;
+    const at::Tensor ids = window_tokens(tokens, batch);
+    const at::Tensor nats = model.loss(ids, {.precision = options.precision}).nats;
+    const auto* id = ids.data_ptr<std::int64_t>();
     const auto* values = nats.data_ptr<float>();
     auto* total = window_nats.data_ptr<double>() + first;
     for (const EvalWindow& window : batch) {
       NatsSum sum;
       for (std::int64_t i = window.scored_from; i < window.length; ++i) sum.add(static_cast<double>(values[i]));
       *total++ = sum.total();
+      if (options.scored) {
+        const auto length = static_cast<std::size_t>(window.length);
+        options.scored({.tokens = {id, length}, .nats = {values, length}, .scored_from = window.scored_from});
+      }
+      id += window.length;
       values += window.length;
     }
     first += count;

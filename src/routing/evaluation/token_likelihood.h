@@ -3,6 +3,7 @@
 
 #include "routing/data/token_view.h"
 #include "routing/distributed/rank_group.h"
+#include "routing/evaluation/likelihood.h"
 #include "routing/model/transformer.h"
 
 #include <cstdint>
@@ -24,6 +25,8 @@ struct LikelihoodOptions {
   // Batches of windows go round the ranks, which must all call; each gets the result of all, the same bits as of one.
   RankGroup* ranks = nullptr;
   std::function<void(std::int64_t windows_done, std::int64_t windows)> progress = {};
+  // Called for every window in its order, of several ranks each for its own.
+  std::function<void(const ScoredWindow&)> scored = {};
 };
 
 struct Likelihood {

@@ -16,9 +16,9 @@ at::Tensor sum_of(const at::Tensor& first, const at::Tensor& second) {
   return first + second;
 }
 
-// Whatever stands at padding, the model reads the start token there.
+// Whatever stands at padding, the model reads id 0 there, and nothing sees it.
 at::Tensor without_padding(const at::Tensor& tokens, const at::Tensor& valid) {
-  return valid.defined() ? tokens.masked_fill(valid.logical_not(), kStartToken) : tokens;
+  return valid.defined() ? tokens.masked_fill(valid.logical_not(), 0) : tokens;
 }
 
 }  // namespace
@@ -63,7 +63,8 @@ EncoderDecoderImpl::EncoderDecoderImpl(ExperimentConfig config, const at::Tensor
     out_weight_ = weight("output_in_weight", inner, model.width);
     out_bias_ = register_parameter("output_in_bias", at::zeros({inner}, options));
   }
-  vocabulary_weight_ = model.tied_output ? target_->table() : weight("output_weight", model.vocab_size, inner);
+  vocabulary_weight_ =
+      model.tied_output ? output_rows(model, target_->table()) : weight("output_weight", model.vocab_size, inner);
   vocabulary_bias_ = register_parameter("output_bias", at::zeros({model.vocab_size}, options));
 }
 
@@ -101,7 +102,7 @@ EncoderDecoderImpl::Hidden EncoderDecoderImpl::decoder_hidden(const Memory& memo
   require<InputError>(memory.values.defined() && memory.values.size(0) == target.size(0), config().name, ": ",
                       target.size(0), " targets, but ", memory.values.defined() ? memory.values.size(0) : 0,
                       " encoded sources; give one a target");
-  at::Tensor x = target_->forward(shifted(without_padding(target, valid)), valid, context);
+  at::Tensor x = target_->forward(shifted(config().model, without_padding(target, valid)), valid, context);
   at::Tensor auxiliary;
   for (std::size_t layer = 0; layer < decoder_.size(); ++layer) {
     BlockState& state = decoder_states_[layer];
@@ -175,7 +176,9 @@ at::Tensor EncoderDecoderImpl::logits_cached(const at::Tensor& previous, ModelCa
                       "elsewhere; read the whole target here");
   const at::NoGradGuard no_gradient;
   const ForwardContext forward{.precision = context.precision};
-  const auto id_at = [](std::int64_t position, std::int64_t before) { return position == 0 ? kStartToken : before; };
+  const auto id_at = [this](std::int64_t position, std::int64_t before) {
+    return input_id(config().model, position, before);
+  };
   const CachedInputs inputs = cached_inputs(config().name, previous, cache, sequences, id_at);
   at::Tensor x =
       forward_cached(decoder_, target_->forward_at(inputs.ids, inputs.positions, forward), cache, sequences, forward);

@@ -1,12 +1,12 @@
 // The encoder-decoder transformer: reads a source s_0 … s_{n-1} and predicts a target t_0 … t_{m-1}.
 //
 //   memory  = encoder blocks(inputs of s) [-> one more norm if norms come first]      bidirectional self-attention
-//   x       = decoder blocks(inputs of 0, t_0, …, t_{m-2}; memory) [-> one more norm]  causal self-, then
+//   x       = decoder blocks(inputs of s, t_0, …, t_{m-2}; memory) [-> one more norm]  causal self-, then
 //   cross-attention logits  = output([dense layer to the embedding's width ->] x) loss    = -log softmax(logits_i)[t_i]
 //   position i has seen t_0 … t_{i-1} and all of the source
 //
-// Inputs are those of token_inputs.h; source and target have one vocabulary, but each its own table. A tied output
-// layer is the table of the target.
+// Inputs are those of token_inputs.h, s is the start symbol; source and target have one vocabulary, but each its own
+// table. A tied output layer is the table of the target.
 //
 // Padding is false in the masks. It is no key, joins no cluster, moves no centroid and has no loss; ids at its places
 // may be anything and change nothing.

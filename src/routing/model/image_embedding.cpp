@@ -1,7 +1,9 @@
 #include "routing/model/image_embedding.h"
 
 #include "routing/core/error.h"
+#include "routing/model/token_inputs.h"
 #include "routing/ops/embedding.h"
+#include "routing/ops/initial_weights.h"
 
 namespace routing {
 namespace {
@@ -16,6 +18,14 @@ std::int64_t image_values(const ModelConfig& model) {
 
 std::int64_t image_table_rows(const ModelConfig& model) {
   return kChannels * model.vocab_size + 1;
+}
+
+at::Tensor initial_image_table(const ModelConfig& model, std::uint64_t key, const at::TensorOptions& options) {
+  return initial_weight({.rows = image_table_rows(model),
+                         .columns = embedding_width(model),
+                         .scale = model.initial_scale,
+                         .rows_of_one = model.vocab_size},
+                        key, options);
 }
 
 std::int64_t image_start_id(const ModelConfig& model) {

@@ -20,6 +20,8 @@ namespace routing {
 std::int64_t image_values(const ModelConfig& model);
 // Rows of the table: three times the values, and the start symbol.
 std::int64_t image_table_rows(const ModelConfig& model);
+// The table at its start: as three tables of values would, though it is one.
+at::Tensor initial_image_table(const ModelConfig& model, std::uint64_t key, const at::TensorOptions& options);
 // The id of the start symbol.
 std::int64_t image_start_id(const ModelConfig& model);
 

@@ -13,7 +13,7 @@ ParameterCount counted(const ExperimentConfig& config, std::int64_t vocabulary) 
   ExperimentConfig sized = config;
   sized.model.vocab_size = vocabulary;
   // What the ids stand for does not matter here, and recall would refuse so few.
-  if (sized.data.format == DataFormat::recall) sized.data.format = DataFormat::automatic;
+  if (sized.data.format == DataFormat::recall) sized.data = {};
   const auto model = make_model(sized, at::TensorOptions().device(at::kMeta));
   ParameterCount count;
   for (const auto& item : model->named_parameters()) {

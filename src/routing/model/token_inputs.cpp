@@ -16,8 +16,42 @@ std::int64_t embedding_width(const ModelConfig& config) {
   return config.embedding_width > 0 ? config.embedding_width : config.width;
 }
 
-at::Tensor shifted(const at::Tensor& tokens) {
-  at::Tensor inputs = at::full_like(tokens, kStartToken);
+std::int64_t start_id(const ModelConfig& config) {
+  return config.start_symbol == StartSymbol::own ? config.vocab_size : kStartToken;
+}
+
+std::int64_t token_table_rows(const ModelConfig& config) {
+  return config.vocab_size + (config.start_symbol == StartSymbol::own ? 1 : 0);
+}
+
+at::Tensor initial_token_table(const ModelConfig& config, std::uint64_t key, const at::TensorOptions& options) {
+  return initial_weight({.rows = token_table_rows(config),
+                         .columns = embedding_width(config),
+                         .scale = config.initial_scale,
+                         .rows_of_one = config.vocab_size},
+                        key, options);
+}
+
+at::Tensor output_rows(const ModelConfig& config, const at::Tensor& table) {
+  if (table.size(0) == config.vocab_size) return table;
+  // A model that is made without gradients may be trained all the same.
+  const at::AutoGradMode gradients(true);
+  return table.narrow(0, 0, config.vocab_size);
+}
+
+std::int64_t input_id(const ModelConfig& config, std::int64_t position, std::int64_t before) {
+  const std::int64_t start = start_id(config);
+  if (position == 0) return start;
+  require<InputError>(start == kStartToken || before != start, "token ", before, " at position ", position - 1,
+                      " is the start symbol, but ids of tokens are 0 to ", config.vocab_size - 1);
+  return before;
+}
+
+at::Tensor shifted(const ModelConfig& config, const at::Tensor& tokens) {
+  const std::int64_t start = start_id(config);
+  require<InputError>(start == kStartToken || !tokens.eq(start).any().item<bool>(), "a token is ", start,
+                      ", the start symbol, but ids of tokens are 0 to ", config.vocab_size - 1);
+  at::Tensor inputs = at::full_like(tokens, start);
   if (tokens.size(1) > 1) inputs.narrow(1, 1, tokens.size(1) - 1).copy_(tokens.narrow(1, 0, tokens.size(1) - 1));
   return inputs;
 }
@@ -84,7 +118,7 @@ TokenInputsImpl::TokenInputsImpl(const ModelConfig& config, LayerPlace place, co
     return register_parameter(name, initial_weight({rows, columns, config_.initial_scale}, place_.key(name), options));
   };
   const std::int64_t inner = embedding_width(config_);
-  table_ = weight("embedding", config_.vocab_size, inner);
+  table_ = register_parameter("embedding", initial_token_table(config_, place_.key("embedding"), options));
   if (inner != config_.width || config_.embedding_projection) {
     out_weight_ = weight("out_weight", config_.width, inner);
     out_bias_ = register_parameter("out_bias", at::zeros({config_.width}, options));
@@ -97,7 +131,10 @@ at::Tensor TokenInputsImpl::forward(const at::Tensor& ids, const at::Tensor& val
   at::Tensor inputs = ids;
   if (is_training() && config_.input_dropout > 0.0) {
     inputs = ids.clone();
-    drop_inputs(inputs, {.probability = config_.input_dropout, .key = place_.key("input dropout", {context.step})},
+    drop_inputs(inputs,
+                {.probability = config_.input_dropout,
+                 .key = place_.key("input dropout", {context.step}),
+                 .start = start_id(config_)},
                 context.sample_ids);
   }
   at::Tensor x = routing::embedding(inputs, table_);

@@ -29,20 +29,32 @@
 
 namespace routing {
 
-inline constexpr std::int64_t kStartToken = 0;  // FACTS C4
+inline constexpr std::int64_t kStartToken = 0;  // FACTS C4; of model.start_symbol = zero
 
 // Of the token table: model.embedding_width, or model.width where that is 0.
 std::int64_t embedding_width(const ModelConfig& config);
 
-// The sequences shifted right by one, the start token first.
-at::Tensor shifted(const at::Tensor& tokens);
+// Of text: the id that stands before the first token and in place of dropped ones, 0 or, of a symbol of its own,
+// vocab_size; and the rows of the table, of which a symbol of its own is the last.
+std::int64_t start_id(const ModelConfig& config);
+std::int64_t token_table_rows(const ModelConfig& config);
+// That table at its start. The row of the start symbol changes none of the others.
+at::Tensor initial_token_table(const ModelConfig& config, std::uint64_t key, const at::TensorOptions& options);
+// The rows of a table that are outputs: all but the start symbol's. A view, to be kept as long as the table is.
+at::Tensor output_rows(const ModelConfig& config, const at::Tensor& table);
+
+// What is read where `before` is the token before a position. An InputError if that is a start symbol of its own, which
+// is in no text.
+std::int64_t input_id(const ModelConfig& config, std::int64_t position, std::int64_t before);
+// The sequences shifted right by one, the start symbol first. The same error.
+at::Tensor shifted(const ModelConfig& config, const at::Tensor& tokens);
 
 struct InputDropout {
   double probability = 0.0;
   std::uint64_t key = 0;  // of the stream
   std::int64_t start = kStartToken;
 };
-// Replaces ids by the start token, each with this probability, whatever its place in the batch.
+// Replaces ids by `start`, each with this probability, whatever its place in the batch.
 void drop_inputs(at::Tensor& inputs, const InputDropout& dropout, const at::Tensor& sample_ids);
 
 // An InputError that begins with `where` unless tokens are int64 [batch, n] with n > 0 and valid, if defined, is bool

@@ -31,7 +31,9 @@ TransformerImpl::TransformerImpl(ExperimentConfig config, const at::TensorOption
   const auto bias = [&](const char* name, std::int64_t size) {
     return register_parameter(name, at::zeros({size}, options));
   };
-  table_ = weight("embedding", reads_images() ? image_table_rows(model) : model.vocab_size, inner);
+  const std::uint64_t table_key = place_.key("embedding");
+  table_ = register_parameter("embedding", reads_images() ? initial_image_table(model, table_key, options)
+                                                          : initial_token_table(model, table_key, options));
   const auto positions = [&](const char* name, std::int64_t places) {
     at::Tensor table = at::empty({places * 3, inner}, options);
     // Read times sqrt(inner): what is added has variance 1.
@@ -57,18 +59,19 @@ TransformerImpl::TransformerImpl(ExperimentConfig config, const at::TensorOption
     out_weight_ = weight("output_in_weight", inner, model.width);
     out_bias_ = bias("output_in_bias", inner);
   }
-  vocabulary_weight_ = model.tied_output ? table_ : weight("output_weight", model.vocab_size, inner);
+  vocabulary_weight_ =
+      model.tied_output ? output_rows(model, table_) : weight("output_weight", model.vocab_size, inner);
   vocabulary_bias_ = bias("output_bias", model.vocab_size);
 }
 
 at::Tensor TransformerImpl::input_ids(const at::Tensor& tokens, const ForwardContext& context) const {
   const ModelConfig& model = config().model;
-  at::Tensor ids = reads_images() ? image_table_ids(model, tokens) : shifted(tokens);
+  at::Tensor ids = reads_images() ? image_table_ids(model, tokens) : shifted(model, tokens);
   if (is_training() && model.input_dropout > 0.0) {
     drop_inputs(ids,
                 {.probability = model.input_dropout,
                  .key = place_.key("input dropout", {context.step}),
-                 .start = reads_images() ? image_start_id(model) : kStartToken},
+                 .start = reads_images() ? image_start_id(model) : start_id(model)},
                 context.sample_ids);
   }
   return ids;
@@ -170,7 +173,7 @@ at::Tensor TransformerImpl::hidden_cached(const at::Tensor& previous, ModelCache
   const ForwardContext forward{.precision = context.precision, .pieces = context.pieces};
   const auto id_at = [&](std::int64_t position, std::int64_t before) {
     if (reads_images()) return image_table_id(config().model, position, before);
-    return position == 0 ? kStartToken : before;
+    return input_id(config().model, position, before);
   };
   const CachedInputs inputs = cached_inputs(config().name, previous, cache, sequences, id_at);
   at::Tensor x = forward_cached(blocks_, embed(inputs.ids, inputs.positions, forward), cache, sequences, forward);

@@ -1,6 +1,7 @@
 // The decoder-only transformer over token ids.
 //
-//   inputs  0, t_0, t_1, …, t_{n-2}          the sequence shifted right by one, id 0 first
+//   inputs  s, t_0, t_1, …, t_{n-2}          the sequence shifted right by one behind the start symbol
+//                                            (model.start_symbol; token_inputs.h)
 //   x       = embedding(inputs) [-> dense layer to the model's width]; no absolute positions for text, row, column and
 //             channel for images (image_embedding.h)
 //   x       = blocks(x) [-> one more norm if norms come first]

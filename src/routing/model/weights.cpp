@@ -63,9 +63,11 @@ void save_model(const std::filesystem::path& path, SequenceModel& model, const M
   if (!notes.tokenizer_hash.empty()) file.metadata["tokenizer"] = notes.tokenizer_hash;
   if (!notes.data_label.empty()) file.metadata["data_label"] = notes.data_label;
   if (!notes.audit.empty()) file.metadata["audit"] = notes.audit;
-  if (model.config().model.tied_output) {
-    const bool encoder = model.config().model.encoder_layers > 0;
-    file.metadata["tied"] = encoder ? "output_weight=target.embedding" : "output_weight=embedding";
+  if (const ModelConfig& shape = model.config().model; shape.tied_output) {
+    const bool last_row_is_no_output = shape.start_symbol == StartSymbol::own;
+    file.metadata["tied"] =
+        std::string(shape.encoder_layers > 0 ? "output_weight=target.embedding" : "output_weight=embedding") +
+        (last_row_is_no_output ? "[0:" + std::to_string(shape.vocab_size) + "]" : "");
   }
   write_safetensors(path, file);
 }

@@ -1,0 +1,61 @@
+// A trained model on its data, or on others: what `routing eval` does with each run.
+#pragma once
+
+#include "routing/data/dataset.h"
+#include "routing/evaluation/token_likelihood.h"
+#include "routing/model/transformer.h"
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace routing {
+
+class TrainingDisplay;
+
+struct EvalOptions {
+  std::string run;
+  std::string checkpoint = "best";
+  std::string data;
+  std::string vocabulary;
+  std::string split = "test";
+  std::string precision;
+  std::int64_t sequence_length = 0;
+  std::int64_t stride = 0;
+  std::int64_t batch_size = 0;
+  std::int64_t limit_tokens = 0;
+  double subwords_per_word = 0.0;
+  bool require_whole = false;
+  bool json = false;
+  // By recurrence; see eval_recurrence.h.
+  bool by_recurrence = false;
+  std::int64_t context = 0;
+  std::int64_t reach = 0;
+  std::string against;
+};
+
+// Data that come in one piece are a training part.
+std::string part_name(const EvalOptions& options);
+
+struct EvalRun {
+  std::filesystem::path path = {};
+  Transformer model = nullptr;
+  std::unique_ptr<Dataset> data = nullptr;
+
+  const ExperimentConfig& config() const { return model->config(); }
+};
+
+// Throws  ConfigError  no data are named, or those have other tokens or sizes than the model
+//         FileError    no model, or as Dataset
+EvalRun open_eval_run(const EvalOptions& options, const std::filesystem::path& model, TrainingDisplay& display);
+
+// How windows are cut for a run: as the options say, or as it was trained.
+LikelihoodOptions eval_windows(const EvalOptions& options, const EvalRun& run);
+
+// `scored`, if not empty, is told of every window.
+Likelihood evaluate(const EvalOptions& options, const EvalRun& run, TrainingDisplay& display,
+                    const std::function<void(const ScoredWindow&)>& scored);
+
+}  // namespace routing
