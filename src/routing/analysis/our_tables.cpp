@@ -6,6 +6,7 @@
 #include "routing/analysis/leak_text.h"
 #include "routing/analysis/recall_distance.h"
 #include "routing/analysis/spread_sequences.h"
+#include "routing/analysis/text_table.h"
 #include "routing/core/error.h"
 #include "routing/core/files.h"
 #include "routing/model/weights.h"
@@ -227,7 +228,7 @@ TableSpec jsd() {
 }  // namespace
 
 std::vector<TableSpec> our_tables() {
-  return {jsd(), leak(), recall()};
+  return {jsd(), leak(), recall(), text_table()};
 }
 
 }  // namespace routing
