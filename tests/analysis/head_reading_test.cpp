@@ -50,7 +50,7 @@ TEST(HeadReading, WeightsOfRoutedHeadsAreThoseOfDenseAttentionAtTheTokensThatKey
         if (!reading.routed) continue;
         const GroupProbe& group = probes[static_cast<std::size_t>(reading.layer)][1];
         ASSERT_EQ(group.pattern_name, "routing");
-        ASSERT_TRUE(group.merge == Merge::lse && group.relative == RelativePosition::none && !group.recency);
+        ASSERT_TRUE(group.merge == Merge::lse && group.relative == RelativePosition::none && !group.recency.defined());
         const std::vector<double> dense = dense_row(group, reading.head - group.first_head, token);
         std::vector<double> mine(dense.size(), 0.0);
         for (const ReadToken& read : reading.reads) {
