@@ -211,7 +211,7 @@ void print_head(const HeadHealth& head, bool evaluated) {
               << std::setw(10) << fixed_digits(head.overlapping / head.tokens, 3) << std::setw(10)
               << fixed_digits(head.memberships() / head.tokens, 3) << std::setw(10)
               << fixed_digits(head.fallback / head.tokens, 3) << std::setw(8) << fixed_digits(head.moving_entropy(), 3)
-              << std::setw(9)
+              << std::setw(8)
               << (std::isfinite(head.mean_largest_weight) ? fixed_digits(head.mean_largest_weight, 3) : "-");
   }
   std::cout << "\n";
@@ -227,7 +227,7 @@ void print_heads(const RunHealth& health, bool evaluated) {
             << "entropy" << std::setw(12) << "smallest" << std::setw(12) << "largest";
   if (evaluated) {
     std::cout << std::setw(6) << "dead" << std::setw(10) << "unrouted" << std::setw(10) << "several" << std::setw(10)
-              << "clusters" << std::setw(10) << "fallback" << std::setw(8) << "moving" << std::setw(9) << "largest";
+              << "clusters" << std::setw(10) << "fallback" << std::setw(8) << "moving" << std::setw(8) << "weight";
   }
   std::cout << "\n";
   for (const HeadHealth& head : health.heads) print_head(head, evaluated);

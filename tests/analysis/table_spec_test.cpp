@@ -142,6 +142,7 @@ TEST(Tables, RowsAtPaperScaleAreThePresetsOfThePaper) {
         (Keys{"name", "source"}))
         << set;
   }
+  EXPECT_EQ(differences(config("leak", "threshold"), resolve({.preset = "enwik8-causal"})), (Keys{"name", "source"}));
 }
 
 // Half of the depth and a quarter of sequence and windows.

@@ -141,7 +141,10 @@ TableSpec leak() {
                 "--scale paper trains enwik8-paper with each selection instead."};
   const auto row = [](const std::string& id, const std::string& name, const std::string& setting) {
     std::vector<std::string> paper{setting};
-    if (setting.rfind("routing.selection", 0) == 0) paper.insert(paper.begin(), "routing.preset=ours");
+    // As enwik8-causal, but for the selection.
+    if (setting.rfind("routing.selection", 0) == 0) {
+      paper.insert(paper.begin(), {"routing.preset=ours", "routing.relative=rank"});
+    }
     return TableRow{.id = id,
                     .name = name,
                     .tiny = {.preset = "table-leak", .settings = {setting}},

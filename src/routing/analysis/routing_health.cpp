@@ -66,7 +66,7 @@ const std::vector<HealthMeasure>& health_measures() {
       {"moving_entropy_min", "entropy of what moves centroids, worst"},
       {"moving_entropy_mean", "entropy of what moves centroids, mean"},
       {"fallback_fraction", "share of tokens that pass no threshold"},
-      {"fallback_fraction_max", "the same, worst head"},
+      {"fallback_fraction_max", "passing no threshold, worst head"},
       {"occupancy_min", "smallest cluster's share of members"},
       {"occupancy_max", "largest cluster's share of members"},
       {"dead_centroids", "dead centroids, all heads"},

@@ -71,10 +71,14 @@ std::vector<std::size_t> rows_of_word(const TableSpec& spec, const std::string& 
   return rows;
 }
 
-// As the presets SET-causal do it.
-std::vector<std::string> selection_settings(RoutingSelection selection) {
-  if (selection == kPaperSelection) return {"routing.preset=paper"};
-  return {"routing.preset=ours", "routing.selection=" + std::string(to_string(selection)), "routing.relative=none"};
+// As the presets SET-causal do it: routing but for the positions inside clusters, which are those of the row's preset.
+std::vector<std::string> selection_settings(RoutingSelection selection, const std::string& preset) {
+  const std::string relative(to_string(resolve({.preset = preset}).routing.group.relative));
+  std::vector<std::string> settings{"routing.preset=paper", "routing.relative=" + relative};
+  if (selection == kPaperSelection) return settings;
+  settings[0] = "routing.preset=ours";
+  settings.push_back("routing.selection=" + std::string(to_string(selection)));
+  return settings;
 }
 
 }  // namespace
@@ -128,7 +132,7 @@ ExperimentConfig row_config(const TableRow& row, const RowChoice& choice) {
   require_runnable(row);
   const RowRecipe& recipe = row.recipe(choice.scale);
   ConfigSources sources{.preset = recipe.preset, .environment = choice.environment};
-  if (row.is_routed) sources.settings = selection_settings(choice.selection);
+  if (row.is_routed) sources.settings = selection_settings(choice.selection, recipe.preset);
   sources.settings.insert(sources.settings.end(), recipe.settings.begin(), recipe.settings.end());
   sources.settings.insert(sources.settings.end(), choice.settings.begin(), choice.settings.end());
   return resolve(sources);
