@@ -137,9 +137,11 @@ TEST(Tables, RowsAtPaperScaleAreThePresetsOfThePaper) {
   for (const std::string set : {"wikitext103", "enwik8", "imagenet64", "pg19"}) {
     EXPECT_EQ(differences(config(set.c_str(), "routing"), resolve({.preset = set + "-paper"})), Keys()) << set;
     EXPECT_EQ(differences(config(set.c_str(), "local"), resolve({.preset = set + "-local"})), Keys()) << set;
+    // Rows beside the paper's begin a text as the paper's do; the preset is ours.
+    const bool own_start = set == "wikitext103" || set == "pg19";
     EXPECT_EQ(
         differences(config(set.c_str(), "routing", RoutingSelection::threshold), resolve({.preset = set + "-causal"})),
-        (Keys{"name", "source"}))
+        (own_start ? Keys{"name", "source", "model.start_symbol"} : Keys{"name", "source"}))
         << set;
   }
   EXPECT_EQ(differences(config("leak", "threshold"), resolve({.preset = "enwik8-causal"})), (Keys{"name", "source"}));
