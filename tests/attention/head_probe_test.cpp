@@ -114,6 +114,7 @@ TEST(HeadProbe, ProbesOfALayerGiveItsOutput) {
       AttentionConfig config{.kind = pattern_case.kind, .width = 16, .head_groups = {group, group}};
       config.head_groups[1].pattern = FullPattern{};
       config.head_groups[1].shared_query_key = false;
+      config.head_groups[1].key_shift = 0;
       MultiHeadAttention layer(config, LayerPlace{}, kDoubles);
       layer->eval();
       const at::NoGradGuard no_gradient;

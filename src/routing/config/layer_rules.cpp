@@ -22,6 +22,8 @@ HeadGroupConfig section_of(const ExperimentConfig& config, const std::string& co
 HeadGroupConfig for_kind(HeadGroupConfig group, AttentionKind kind) {
   if (kind == AttentionKind::causal_self) return group;
   group.recency = false;
+  // Shifted keys cannot be the query itself; those of both sides can.
+  if (group.key_shift > 0) group.self = SelfRule::only_if_alone;
   group.key_shift = 0;
   if (std::holds_alternative<RoutingPattern>(group.pattern)) group.shared_query_key = false;
   if (kind == AttentionKind::bidirectional_self) return group;
