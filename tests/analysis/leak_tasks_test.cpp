@@ -72,6 +72,7 @@ TEST(LeakTasks, TheAttentionIsTheAuditedOneInAllButItsSizes) {
   audited.routing.routing().decay = 0.9;
   audited.routing.group.merge = Merge::mean;
   audited.routing.group.scale = 0.7;
+  audited.routing.group.key_shift = 0;
   audited.routing.group.shared_query_key = false;
   audited.routing.group.relative = RelativePosition::rank;
   audited.routing.group.max_relative = 99;

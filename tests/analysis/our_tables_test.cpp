@@ -3,6 +3,7 @@
 #include "analysis/table_fixture.h"
 #include "routing/analysis/divergence_text.h"
 #include "routing/analysis/leak_report.h"
+#include "routing/analysis/text_table.h"
 #include "routing/core/files.h"
 
 #include <algorithm>
@@ -71,6 +72,77 @@ TEST_F(OurTables, LeakMeasuresAllRowsTogether) {
   EXPECT_NE(text.find("balanced"), std::string::npos);
   EXPECT_NE(text.find("nearest"), std::string::npos);
   EXPECT_NE(text.find("selection reads the future"), std::string::npos) << text;
+}
+
+TEST_F(OurTables, TextComparesEveryRowWithTheRoutedOneByRecurrence) {
+  const std::vector<std::string> small =
+      with(kSmall, {"attention.heads=2", "routing.clusters=2", "train.keep_checkpoints=1", "train.checkpoint_every=0"});
+  const auto written = run_and_finish(table_spec("text"), "local-more,routed", small);
+  ASSERT_EQ(written.size(), 2U);
+  for (const auto& path : written) EXPECT_GT(std::filesystem::file_size(path), 100U) << path;
+  const std::vector<std::string> lines = lines_of(read_file(folder_ / "text/recurrence.md"));
+  ASSERT_EQ(lines.size(), 11U);
+  EXPECT_EQ(lines[2].rfind("| local-more | 1 |", 0), 0U) << lines[2];
+  EXPECT_EQ(lines[3].rfind("| routed | 1 |", 0), 0U) << lines[3];
+  // What `routing table` prints of a row is the mean over all its targets.
+  const std::vector<RowResult> results = TableFolder(folder_ / "text").read_results("text");
+  ASSERT_EQ(results.size(), 2U);
+  EXPECT_NEAR(std::stod(lines[3].substr(std::string("| routed | 1 |").size())), *results[1].number("bits_per_byte"),
+              1e-4);
+  EXPECT_EQ(lines[10].rfind("| local-more | 1 |", 0), 0U) << lines[10];
+}
+
+TEST(TextTable, RowsDifferInTheAddedHeadsOnly) {
+  const TableSpec& spec = table_spec("text");
+  const auto heads = [&](const std::string& id) {
+    const ExperimentConfig config = row_config(table_row(spec, id), {});
+    EXPECT_EQ(validity_label(config), "causal") << id;
+    EXPECT_EQ(attention_of_layer(config, 0).head_groups.size(), 1U) << id;
+    return attention_of_layer(config, 1);
+  };
+  EXPECT_EQ(heads("local").head_groups.size(), 1U);
+  EXPECT_EQ(total_heads(heads("local")), 8);
+  EXPECT_EQ(total_heads(heads("local-half")), 4);
+  EXPECT_EQ(head_dim(heads("local-half")), head_dim(heads("local")));
+  for (const std::string id :
+       {"local-more", "local-shifted", "routed-plain", "routed-fixed", "routed", "full-plain", "full-shifted"}) {
+    const AttentionConfig attention = heads(id);
+    ASSERT_EQ(attention.head_groups.size(), 2U) << id;
+    EXPECT_EQ(attention.head_groups[0], heads("local").head_groups[0]) << id;
+    EXPECT_EQ(attention.head_groups[1].heads, 2) << id;
+    EXPECT_TRUE(attention.head_groups[1].added) << id;
+    EXPECT_EQ(attention.head_groups[1].key_shift, id.find("plain") == std::string::npos && id != "local-more" ? 1 : 0)
+        << id;
+  }
+  const auto routing = [&](const std::string& id) {
+    return std::get<RoutingPattern>(heads(id).head_groups[1].pattern);
+  };
+  EXPECT_EQ(routing("full-shifted").window, row_config(table_row(spec, "routed"), {}).train.sequence_length);
+  EXPECT_EQ(routing("full-shifted").clusters, 1);
+  EXPECT_EQ(routing("local-shifted").clusters, 1);
+  EXPECT_TRUE(heads("routed").head_groups[1].learned_scale);
+  EXPECT_FALSE(heads("routed-fixed").head_groups[1].learned_scale);
+}
+
+TEST(RecurrenceMarkdown, HasClassesAndPairedDifferences) {
+  const auto windows = [](double bits) {
+    std::vector<WindowRecurrence> all(3);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      all[i].tokens_hash = i;
+      all[i].classes[1] = {.targets = 10, .nats = 10.0 * bits * std::numbers::ln2};
+      all[i].classes[2] = {.targets = 30, .nats = 90.0 * std::numbers::ln2};
+    }
+    return all;
+  };
+  const std::string text = recurrence_markdown({{"local", 1, windows(2.0)}, {"routed", 1, windows(0.5)}}, "routed");
+  EXPECT_NE(text.find("| local | 1 | 2.7500 | - | 2.0000 | 3.0000 |"), std::string::npos) << text;
+  EXPECT_NE(text.find("| routed | 1 | 2.3750 | - | 0.5000 | 3.0000 |"), std::string::npos) << text;
+  EXPECT_NE(text.find("far 0.2500, never 0.7500"), std::string::npos) << text;
+  EXPECT_NE(text.find("| local | 1 | -0.3750 (-0.3750 to -0.3750) | - | -1.5000 (-1.5000 to -1.5000) | 0.0000"),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(recurrence_markdown({{"local", 1, windows(2.0)}}, "routed").find("minus each row"), std::string::npos);
+  EXPECT_THROW(recurrence_markdown({}, "routed"), InputError);
 }
 
 TEST_F(OurTables, JsdComparesTheHeadsOfEveryLayer) {

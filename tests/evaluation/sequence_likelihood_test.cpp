@@ -39,6 +39,7 @@ ExperimentConfig split_experiment(const std::string& content) {
 ExperimentConfig routed_experiment(RoutingSelection selection) {
   ExperimentConfig config = split_experiment("routing");
   config.routing.routing().selection = selection;
+  if (selection == RoutingSelection::nearest) keys_as_they_stand(config.routing.group);
   return config;
 }
 
@@ -54,6 +55,7 @@ std::vector<ContentCase> split_cases() {
     config.patterns.local.recency = true;
     config.model.norm = selection == RoutingSelection::nearest ? NormPlacement::post : NormPlacement::pre;
     cases.push_back({std::string(to_string(selection)), config});
+    keys_as_they_stand(config.routing.group);
     config.routing.group.shared_query_key = false;
     cases.push_back({std::string(to_string(selection)) + "_with_keys", config});
   }
@@ -211,6 +213,8 @@ TEST(SplitSequences, SendTheBytesOfTheFormula) {
         for (const BlockState& layer : model->states()) {
           // Begin and tokens of the piece, one list of each of two local heads, three of each of two routed ones.
           bytes += 4 * (2 + 2 * 1 + 2 * 3) * (static_cast<std::int64_t>(ranks) - 1);
+          // Shifted keys: the last queries of the two routed heads, of 9 numbers.
+          bytes += 4 * config.routing.group.key_shift * 2 * 9 * (static_cast<std::int64_t>(ranks) - 1);
           for (std::size_t to = from + 1; to < ranks; ++to) {
             bytes += 8;
             for (const PatternPlan& group : layer.self.plans) bytes += 4 * words_sent(group.plan, ends, from, to);

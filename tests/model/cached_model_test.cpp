@@ -42,6 +42,7 @@ std::vector<ContentCase> causal_cases() {
     config.routing.routing().selection = selection;
     config.patterns.local.recency = true;
     config.routing.group.recency = selection == RoutingSelection::threshold;
+    if (selection == RoutingSelection::nearest) keys_as_they_stand(config.routing.group);
     config.model.norm = selection == RoutingSelection::nearest ? NormPlacement::post : NormPlacement::pre;
     config.model.feedforward = FeedforwardKind::geglu;
     config.model.embedding_width = 20;

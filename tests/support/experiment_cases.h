@@ -14,7 +14,9 @@ inline ExperimentConfig unlike_defaults() {
   const auto group_like = [](PatternConfig pattern, double scale) {
     return HeadGroupConfig{.pattern = std::move(pattern),
                            .shared_query_key = true,
+                           .key_shift = 1,
                            .scale = scale,
+                           .learned_scale = true,
                            .self = SelfRule::only_if_alone,
                            .merge = Merge::mean,
                            .merge_eps = scale / 3.0,
@@ -50,6 +52,7 @@ inline ExperimentConfig unlike_defaults() {
                                         .content_heads = 5,
                                         .content = "lsh",
                                         .content_layers = "1..3",
+                                        .add_content = true,
                                         .encoder_content = "random",
                                         .cross_heads = 3,
                                         .cross_content = "lsh"},
@@ -102,6 +105,7 @@ inline ExperimentConfig unlike_defaults() {
   config.patterns.random = group_like(RandomPattern{.groups = 43, .window = 44}, 1e-5);
   config.patterns.lsh = group_like(LshPattern{.buckets = 46, .rounds = 47, .window = 48}, 1.0 / 7.0);
   config.patterns.lsh.shared_query_key = false;
+  config.patterns.lsh.key_shift = 0;
   config.patterns.lsh.self = SelfRule::allowed;
   config.routing = {.group = {.pattern = RoutingPattern{.selection = RoutingSelection::nearest,
                                                         .clusters = 3,
@@ -131,7 +135,7 @@ inline ExperimentConfig unlike_defaults() {
                               .heads = 4,
                               .shared_query_key = false,
                               .scale = 0.125,
-                              .self = SelfRule::allowed,
+                              .self = SelfRule::only_if_alone,
                               .merge = Merge::mean,
                               .merge_eps = 0.6,
                               .relative = RelativePosition::true_offset,

@@ -28,6 +28,12 @@ ExperimentConfig small_experiment(const std::string& content) {
   return config;
 }
 
+void keys_as_they_stand(HeadGroupConfig& group) {
+  group.key_shift = 0;
+  group.learned_scale = false;
+  group.self = SelfRule::only_if_alone;
+}
+
 ExperimentConfig odd_experiment(const std::string& content, std::int64_t tokens) {
   ExperimentConfig config = small_experiment(content);
   config.model.vocab_size = 37;
@@ -59,16 +65,12 @@ std::vector<ContentCase> content_cases() {
        {RoutingSelection::balanced, RoutingSelection::nearest, RoutingSelection::threshold}) {
     ExperimentConfig config = small_experiment("routing");
     config.routing.routing().selection = selection;
+    if (selection != RoutingSelection::threshold) keys_as_they_stand(config.routing.group);
     cases.push_back({std::string(to_string(selection)), config});
   }
-  // Shifted keys and a learned scale, in heads that take the place of local ones and in heads that join them.
-  ExperimentConfig shifted = small_experiment("routing");
-  shifted.routing.group.key_shift = 1;
-  shifted.routing.group.learned_scale = true;
-  shifted.routing.group.self = SelfRule::allowed;
-  cases.push_back({"shifted", shifted});
-  shifted.attention.add_content = true;
-  cases.push_back({"added", shifted});
+  ExperimentConfig added = small_experiment("routing");
+  added.attention.add_content = true;
+  cases.push_back({"added", added});
   return cases;
 }
 

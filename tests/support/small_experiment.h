@@ -21,6 +21,10 @@ struct ContentCase {
 };
 std::vector<ContentCase> content_cases();
 
+// Routed heads whose keys are not shifted and whose scale is fixed, as they are in the paper; a token reads itself only
+// if it is alone.
+void keys_as_they_stand(HeadGroupConfig& group);
+
 // The same with odd sizes, windows of 70 in local heads, and sequences as long as asked for: for caches and pieces,
 // whose tiles and lists should end in the middle of things. Windows of other heads are the test's to choose.
 ExperimentConfig odd_experiment(const std::string& content, std::int64_t tokens);
