@@ -157,6 +157,7 @@ TEST(LayerRules, GroupsAreTheSectionsWithTheLayoutsHeads) {
   };
   const auto with_heads = [](HeadGroupConfig group) {
     group.heads = 5;
+    group.added = true;  // attention.add_content
     return group;
   };
   EXPECT_EQ(group_for("full"), with_heads(config.patterns.full));

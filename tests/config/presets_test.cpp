@@ -97,10 +97,16 @@ TEST(Presets, TinyEnwik8IsAsDescribed) {
   EXPECT_EQ(validity_label(config), "causal");
   for (std::int64_t layer = 0; layer < 4; ++layer) {
     const AttentionConfig attention = attention_of_layer(config, layer);
-    ASSERT_EQ(attention.head_groups.size(), 2U);
-    EXPECT_EQ(attention.head_groups[0].heads, 4);
+    ASSERT_EQ(attention.head_groups.size(), layer < 2 ? 1U : 2U);
+    EXPECT_EQ(attention.head_groups[0].heads, 8);
+    EXPECT_EQ(head_dim(attention), 32);
     EXPECT_EQ(std::get<LocalPattern>(attention.head_groups[0].pattern).window, 128);
-    EXPECT_EQ(attention.head_groups[1].heads, 4);
+    if (layer < 2) continue;
+    EXPECT_EQ(attention.head_groups[1].heads, 2);
+    EXPECT_TRUE(attention.head_groups[1].added);
+    EXPECT_EQ(attention.head_groups[1].key_shift, 1);
+    EXPECT_TRUE(attention.head_groups[1].learned_scale);
+    EXPECT_EQ(attention.head_groups[1].scale, 0.5);
     const auto& routing = std::get<RoutingPattern>(attention.head_groups[1].pattern);
     EXPECT_EQ(routing.selection, RoutingSelection::threshold);
     EXPECT_EQ(routing.clusters, 16);

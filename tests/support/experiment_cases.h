@@ -105,7 +105,6 @@ inline ExperimentConfig unlike_defaults() {
   config.patterns.random = group_like(RandomPattern{.groups = 43, .window = 44}, 1e-5);
   config.patterns.lsh = group_like(LshPattern{.buckets = 46, .rounds = 47, .window = 48}, 1.0 / 7.0);
   config.patterns.lsh.shared_query_key = false;
-  config.patterns.lsh.key_shift = 0;
   config.patterns.lsh.self = SelfRule::allowed;
   config.routing = {.group = {.pattern = RoutingPattern{.selection = RoutingSelection::nearest,
                                                         .clusters = 3,
