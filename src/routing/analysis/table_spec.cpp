@@ -73,10 +73,15 @@ std::vector<std::size_t> rows_of_word(const TableSpec& spec, const std::string& 
 
 // As the presets SET-causal do it: routing but for the positions inside clusters, which are those of the row's preset.
 std::vector<std::string> selection_settings(RoutingSelection selection, const std::string& preset) {
-  const std::string relative(to_string(resolve({.preset = preset}).routing.group.relative));
+  const ExperimentConfig config = resolve({.preset = preset});
+  const std::string relative(to_string(config.routing.group.relative));
   std::vector<std::string> settings{"routing.preset=paper", "routing.relative=" + relative};
   if (selection == kPaperSelection) return settings;
   settings[0] = "routing.preset=ours";
+  if (config.model.image_height > 0) {
+    settings.insert(settings.end(),
+                    {"routing.key_shift=0", "routing.learned_scale=false", "routing.self=only_if_alone"});
+  }
   settings.push_back("routing.selection=" + std::string(to_string(selection)));
   return settings;
 }

@@ -119,10 +119,10 @@ RoutingSettings routing_preset(RoutingPreset preset, const RoutingSizes& sizes) 
     routing.revive = false;
     group.scale = 1.0;
     group.merge = Merge::mean;
-  } else if (sizes.kind == AttentionKind::causal_self) {
+  } else if (sizes.kind == AttentionKind::causal_self && sizes.modality == Modality::text) {
     group.key_shift = 1;
     group.learned_scale = true;
-  } else if (sizes.kind == AttentionKind::bidirectional_self) {
+  } else if (sizes.kind != AttentionKind::cross) {
     group.self = SelfRule::only_if_alone;
   }
   if (preset == RoutingPreset::paper) routing.commitment = 0.0;
