@@ -109,12 +109,12 @@ TEST_F(CliRanks, RankZeroWritesAndEachKeepsALogAndATrace) {
 // Others wait while rank 0 writes, longer than the timeout in which they would miss it if it were lost. The time-out is
 // long enough for a machine that is busy with other things, and nearly all of this time is slept.
 TEST_F(CliRanks, AWriteThatTakesLongerThanTheTimeoutEndsNothing) {
-  const std::string settings = "--timeout 15 --set train.checkpoint_every=2 --set train.eval_every=0";
-  const Outcome outcome = run(train("run", 2, 3) + settings, "LD_PRELOAD='" ROUTING_SLOW_SYNC "' SLOW_SYNC_MS=2600");
+  const std::string settings = "--timeout 10 --set train.checkpoint_every=2 --set train.eval_every=0";
+  const Outcome outcome = run(train("run", 2, 3) + settings, "LD_PRELOAD='" ROUTING_SLOW_SYNC "' SLOW_SYNC_MS=1200");
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   // That it did take so long: between the lines of steps 2 and 3.
   const auto seconds = curve("run", "seconds");
-  EXPECT_GT(seconds.at(3) - seconds.at(2), 15.0);
+  EXPECT_GT(seconds.at(3) - seconds.at(2), 10.0);
 }
 
 TEST_F(CliRanks, OneRankHasATraceToo) {
