@@ -84,6 +84,20 @@ void take_pairs(const ExperimentConfig& config, AuditSubject& subject) {
   subject.tokens_from = "made-up pairs, " + std::string(to_string(config.data.format));
 }
 
+// Added heads start silent (attention.add_content); what they read too early would not show in fresh weights. Columns
+// of output layers that are zero get the numbers of the first ones, which are those of local heads.
+void wake_added_heads(SequenceModel& model) {
+  const at::NoGradGuard no_gradient;
+  for (const auto& parameter : model.named_parameters()) {
+    if (!parameter.key().ends_with("output_weight") || parameter.value().dim() != 2) continue;
+    at::Tensor weight = parameter.value();
+    const at::Tensor silent = weight.abs().sum(0) == 0.0;
+    if (!silent.any().item<bool>()) continue;
+    const at::Tensor columns = silent.nonzero().flatten();
+    weight.index_copy_(1, columns, weight.narrow(1, 0, columns.size(0)));
+  }
+}
+
 }  // namespace
 
 AuditSubject open_audit_subject(const AuditSubjectOptions& options) {
@@ -132,6 +146,7 @@ AuditSubject open_audit_subject(const AuditSubjectOptions& options) {
   }
   subject.model =
       fresh ? make_model(config, at::TensorOptions().dtype(at::kFloat)) : load_sequence_model(subject.model_file);
+  if (fresh) wake_added_heads(*subject.model);
   return subject;
 }
 

@@ -125,6 +125,7 @@ class SecretTask : public ::testing::TestWithParam<Trained> {};
 TEST_P(SecretTask, IsLearnedAheadOfTimeByBalancedSelectionOnly) {
   ExperimentConfig audited = small_experiment("routing");
   audited.routing.routing().selection = GetParam().selection;
+  keys_as_they_stand(audited.routing.group);
   const LeakTaskCase& task = audit_tasks().at(1);
   ASSERT_EQ(task.task, LeakTask::secret);
   ASSERT_EQ(task.sizes.tokens, 32);

@@ -77,7 +77,9 @@ TEST_F(OurTables, LeakMeasuresAllRowsTogether) {
 TEST_F(OurTables, TextComparesEveryRowWithTheRoutedOneByRecurrence) {
   const std::vector<std::string> small =
       with(kSmall, {"attention.heads=2", "routing.clusters=2", "train.keep_checkpoints=1", "train.checkpoint_every=0"});
-  const auto written = run_and_finish(table_spec("text"), "local-more,routed", small);
+  // The table's own folder is called text.
+  std::filesystem::rename(folder_ / "text", folder_ / "words");
+  const auto written = run_and_finish(table_spec("text"), "local-more,routed", small, "words");
   ASSERT_EQ(written.size(), 2U);
   for (const auto& path : written) EXPECT_GT(std::filesystem::file_size(path), 100U) << path;
   const std::vector<std::string> lines = lines_of(read_file(folder_ / "text/recurrence.md"));
@@ -159,8 +161,8 @@ TEST_F(OurTables, JsdComparesTheHeadsOfEveryLayer) {
   ASSERT_EQ(results.size(), 1U);
   // The row's figure is the mean over the layers; the text has a line a layer.
   double sum = 0.0;
-  for (int layer = 0; layer < 4; ++layer) sum += *results[0].number("local_content_layer" + std::to_string(layer));
-  EXPECT_NEAR(*results[0].value(), sum / 4.0, 1e-12);
+  for (int layer = 2; layer < 4; ++layer) sum += *results[0].number("local_content_layer" + std::to_string(layer));
+  EXPECT_NEAR(*results[0].value(), sum / 2.0, 1e-12) << "only the top two layers have routed heads";
   EXPECT_GT(*results[0].value(), 0.0);
   EXPECT_LE(*results[0].value(), std::numbers::ln2);
   const std::vector<std::string> lines = lines_of(read_file(folder_ / "jsd/jsd.md"));

@@ -21,11 +21,14 @@ inline std::vector<std::string> with(std::vector<std::string> settings, const st
 
 // A literature row, a local row, two routed rows of different windows.
 inline TableSpec small_table() {
-  const std::vector<std::string> small{
-      "model.layers=1",       "model.width=16",       "model.feedforward_width=32", "attention.heads=2",
-      "local.window=8",       "routing.clusters=4",   "attention.content_heads=1",  "train.sequence_length=32",
-      "train.batch_size=2",   "train.log_every=1",    "train.eval_every=0",         "train.eval_tokens=64",
-      "train.warmup_steps=2", "train.precision=fp32", "train.checkpoint_every=2"};
+  const std::vector<std::string> small{"model.layers=1",           "attention.content_layers=all",
+                                       "model.width=16",           "model.feedforward_width=32",
+                                       "attention.heads=2",        "local.window=8",
+                                       "routing.clusters=4",       "attention.content_heads=1",
+                                       "train.sequence_length=32", "train.batch_size=2",
+                                       "train.log_every=1",        "train.eval_every=0",
+                                       "train.eval_tokens=64",     "train.warmup_steps=2",
+                                       "train.precision=fp32",     "train.checkpoint_every=2"};
   const auto recipe = [&](const std::vector<std::string>& more) {
     return RowRecipe{.preset = "tiny-enwik8", .settings = with(small, more)};
   };

@@ -111,7 +111,7 @@ TEST(Tables, EveryRowHasAValidConfigurationAtBothScalesUnderEverySelection) {
           const bool own = !row.is_routed && config.attention.content == "routing";
           const RoutingSelection used = own ? config.routing.routing().selection : selection;
           const bool future = (row.is_routed || own) && used == RoutingSelection::balanced;
-          EXPECT_TRUE(!own || row.id == to_string(used)) << spec.name << " " << row.id;
+          EXPECT_TRUE(!own || spec.name == "text" || row.id == to_string(used)) << spec.name << " " << row.id;
           EXPECT_EQ(validity_label(config), future ? "selection reads the future" : "causal") << spec.name << row.id;
           EXPECT_EQ(config.attention.content == "routing", row.is_routed || own) << spec.name << " " << row.id;
           if (row.is_routed) {

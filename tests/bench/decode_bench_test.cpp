@@ -27,8 +27,9 @@ TEST(DecodeBench, WeightsOfASmallModelByHand) {
   // A layer: Q, V and output of 32 x 32, keys of the two local heads (16 x 32), two feed-forward matrices of 32 x 48,
   // and two relative tables of 2 * 16 + 1 rows of 8. Then the output of 40 x 32.
   const std::int64_t matrices = 2 * (3 * 32 * 32 + 16 * 32 + 2 * 32 * 48 + 2 * 33 * 8) + 40 * 32;
-  // A layer: two norms of 2 x 32, biases of 48 and 32. Then the last norm, the output's bias, one row of the embedding.
-  const std::int64_t vectors = 2 * (2 * 64 + 48 + 32) + 64 + 40 + 32;
+  // A layer: two norms of 2 x 32, biases of 48 and 32, scales of two routed heads. Then the last norm, the output's
+  // bias, one row of the embedding.
+  const std::int64_t vectors = 2 * (2 * 64 + 48 + 32 + 2) + 64 + 40 + 32;
   EXPECT_EQ(bytes(MatmulPrecision::fp32), 4 * matrices + 4 * vectors);
   EXPECT_EQ(bytes(MatmulPrecision::bf16), 2 * matrices + 4 * vectors);
   config.model.tied_output = true;

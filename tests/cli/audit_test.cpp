@@ -65,7 +65,7 @@ TEST_F(CliAudit, ABalancedRunIsFoundOutAndTheExitCodeIsStillZero) {
 
 TEST_F(CliAudit, APresetIsAuditedWithFreshWeightsAndOtherThingsAreRefused) {
   const nlohmann::json audit = json_of(
-      "audit --preset tiny-enwik8 --set model.layers=1 --set model.width=32 --set routing.selection=balanced --quick "
+      "audit --preset tiny-enwik8 --set model.layers=2 --set model.width=32 --set routing.selection=balanced --quick "
       "--sequence-length 256 --positions 4");
   EXPECT_EQ(audit["causal"], false);
   EXPECT_EQ(audit["written"], false);

@@ -123,7 +123,7 @@ TEST_F(BenchCli, TrainRowsCountDenseLayersAndAttendedPairs) {
 
 TEST_F(BenchCli, TrainTakesPresetsAndSettings) {
   const std::vector<Json> rows = rows_of(
-      "train --preset quickstart --set model.layers=1 --set train.batch_size=1 -n 256 --content routing --precision "
+      "train --preset quickstart --set model.layers=2 --set train.batch_size=1 -n 256 --content routing --precision "
       "fp32");
   ASSERT_EQ(rows.size(), 1U);
   EXPECT_EQ(rows[0]["n"], 256);

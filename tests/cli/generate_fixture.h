@@ -18,7 +18,8 @@ namespace routing {
 // Any tiny preset made so small that a step takes milliseconds.
 inline const std::string kSmallModel =
     " --quiet --set model.layers=2 --set model.width=32 --set model.embedding_width=0 --set model.feedforward_width=64"
-    " --set attention.heads=4 --set attention.content_heads=2 --set local.window=16 --set routing.window=16"
+    " --set attention.heads=4 --set attention.content_heads=2 --set attention.add_content=false"
+    " --set attention.content_layers=all --set local.window=16 --set routing.window=16"
     " --set routing.clusters=4 --set train.sequence_length=48 --set train.batch_size=2 --set train.eval_tokens=96"
     " --set train.warmup_steps=2 --set data.vocabulary_size=400 --set data.cache=cache ";
 

@@ -66,8 +66,9 @@ TEST_F(Cli, InfoFollowsTheSettings) {
   EXPECT_LT(memory("--set model.checkpoint_activations=true")["activations_bytes"], small["activations_bytes"]);
   EXPECT_LT(memory("--set train.optimizer=adafactor")["optimizer_bytes"], small["optimizer_bytes"]);
   const Outcome table = run("info --preset tiny-enwik8");
-  EXPECT_TRUE(contains(table.out, "layers 0..3")) << table.out;
-  EXPECT_TRUE(contains(table.out, "4 routing (up to 128 keys in each of up to 4 lists)")) << table.out;
+  EXPECT_TRUE(contains(table.out, "layers 2..3")) << table.out;
+  EXPECT_TRUE(contains(table.out, "8 local (up to 128 keys) + 2 routing (up to 128 keys in each of up to 4 lists)"))
+      << table.out;
 }
 
 }  // namespace

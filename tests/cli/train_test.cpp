@@ -239,7 +239,7 @@ TEST_F(CliTraining, AFullDiskIsReportedAndTheOlderCheckpointStays) {
 
 TEST_F(CliTraining, QuickstartTrainsEvaluatesAndDraws) {
   const std::string small =
-      "quickstart --quiet --data text --out run --set model.layers=1 --set model.width=32 --set attention.heads=2"
+      "quickstart --quiet --data text --out run --set model.layers=2 --set model.width=32 --set attention.heads=2"
       " --set attention.content_heads=1 --set local.window=16 --set routing.window=16 --set routing.clusters=4"
       " --set train.sequence_length=64 --set train.batch_size=2 --set data.split=90%/5%/5%";
   const Outcome outcome = run(small + " --minutes 0.01 --json");

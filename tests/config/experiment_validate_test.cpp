@@ -285,11 +285,10 @@ TEST(ValidateExperiment, SectionsInUseAreCheckedByName) {
 
 TEST(ValidateExperiment, HeadsFitTheLayerAndTheWidth) {
   EXPECT_EQ(refusal_after([](C& c) { c.attention.content_heads = 9; }),
-            "attention.content_heads 9 is not between 0 and attention.heads 8; lower attention.content_heads or raise "
-            "attention.heads");
+            "attention.content_heads 9 is not between 0 and attention.heads 8; lower attention.content_heads, raise "
+            "attention.heads or set attention.add_content");
   EXPECT_EQ(refusal_after([](C& c) { c.attention.content_heads = -1; }),
-            "attention.content_heads -1 is not between 0 and attention.heads 8; lower attention.content_heads or raise "
-            "attention.heads");
+            "attention.content_heads is -1, but it must not be below 0");
   EXPECT_EQ(refusal_after([](C& c) { c.model.width = 250; }),
             "model.width 250 is not a multiple of attention.heads 8; change one of them or set model.head_dim");
   EXPECT_EQ(refusal_after([](C& c) { c.model.width = 250, c.model.head_dim = 32; }), "accepted");

@@ -115,7 +115,9 @@ TEST(RoutingSettings, OursIsTheColumnOursOfTheDesign) {
   EXPECT_EQ(settings.routing().selection, RoutingSelection::threshold);
   EXPECT_EQ(settings.routing().max_memberships, 4);
   EXPECT_EQ(settings.group.scale, std::nullopt) << "1/sqrt(head_dim)";
-  EXPECT_EQ(settings.group.self, SelfRule::only_if_alone);
+  EXPECT_EQ(settings.group.self, SelfRule::allowed);
+  EXPECT_EQ(settings.group.key_shift, 1);
+  EXPECT_TRUE(settings.group.learned_scale);
   EXPECT_EQ(settings.group.merge, Merge::lse);
   EXPECT_EQ(settings.group.relative, RelativePosition::none);
   EXPECT_EQ(settings.routing().update, CentroidUpdate::mean);
@@ -154,12 +156,28 @@ TEST(RoutingSettings, QueriesAndKeysAreSharedExactlyWhenCausal) {
   }
 }
 
+TEST(RoutingSettings, OnlyOursShiftsKeysAndOnlyInCausalText) {
+  for (const RoutingPreset preset : kPresets) {
+    for (const AttentionKind kind : kKinds) {
+      for (const Modality modality : kModalities) {
+        const bool shifts =
+            preset == RoutingPreset::ours && modality == Modality::text && kind == AttentionKind::causal_self;
+        EXPECT_EQ(preset_of(preset, kind, modality).group.key_shift, shifts ? 1 : 0) << to_string(preset);
+        EXPECT_EQ(preset_of(preset, kind, modality).group.learned_scale, shifts) << to_string(preset);
+      }
+    }
+  }
+}
+
 TEST(RoutingSettings, OnlyOursKeepsTokensFromReadingThemselvesAndNeverAcrossSequences) {
   for (const AttentionKind kind : kKinds) {
     EXPECT_EQ(preset_of(RoutingPreset::paper, kind).group.self, SelfRule::allowed);
     EXPECT_EQ(preset_of(RoutingPreset::code, kind).group.self, SelfRule::allowed);
   }
-  EXPECT_EQ(preset_of(RoutingPreset::ours, AttentionKind::causal_self).group.self, SelfRule::only_if_alone);
+  EXPECT_EQ(preset_of(RoutingPreset::ours, AttentionKind::causal_self, Modality::images).group.self,
+            SelfRule::only_if_alone);
+  EXPECT_EQ(preset_of(RoutingPreset::ours, AttentionKind::causal_self).group.self, SelfRule::allowed)
+      << "shifted keys are never the query itself";
   EXPECT_EQ(preset_of(RoutingPreset::ours, AttentionKind::bidirectional_self).group.self, SelfRule::only_if_alone);
   EXPECT_EQ(preset_of(RoutingPreset::ours, AttentionKind::cross).group.self, SelfRule::allowed);
 }

@@ -68,9 +68,6 @@ std::vector<ContentCase> content_cases() {
     if (selection != RoutingSelection::threshold) keys_as_they_stand(config.routing.group);
     cases.push_back({std::string(to_string(selection)), config});
   }
-  ExperimentConfig added = small_experiment("routing");
-  added.attention.add_content = true;
-  cases.push_back({"added", added});
   return cases;
 }
 

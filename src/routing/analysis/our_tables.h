@@ -1,5 +1,5 @@
-// Tables that look into trained models: the paper's table of divergences, and three of our own. Each trains its rows like
-// any other table; what is looked for is found in all finished rows together, and written beside the table.
+// Tables that look into trained models: the paper's table of divergences, and three of our own. Each trains its rows
+// like any other table; what is looked for is found in all finished rows together, and written beside the table.
 //
 //   jsd      how differently heads attend, layer by layer: jsd.md, jsd.png
 //   leak     what each selection owes to the future: leak.md, leak.csv, leak.json, leak.png

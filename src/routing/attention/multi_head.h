@@ -96,7 +96,7 @@ class MultiHeadAttentionImpl : public torch::nn::Module {
     std::int64_t first_head = 0;
     std::int64_t first_key_head = 0;  // in W_K, unless keys are shared
     at::Tensor relative_key, relative_value;
-    at::Tensor log_scale;  // [heads]: t_h of learned_scale; undefined without it
+    at::Tensor log_scale;                // [heads]: t_h of learned_scale; undefined without it
     std::vector<double> recency_slopes;  // one per head; empty without recency
   };
 
