@@ -97,6 +97,8 @@ TEST(AttentionConfig, WhatMakesSenseAcrossSequencesIsAccepted) {
 TEST(AttentionRules, WordsGoBothWaysAndUnknownOnesNameTheNearest) {
   for (const SelfRule rule : {SelfRule::allowed, SelfRule::only_if_alone})
     EXPECT_EQ(parse_self_rule(to_string(rule)), rule);
+  for (const RepeatRule rule : {RepeatRule::every_time, RepeatRule::once})
+    EXPECT_EQ(parse_repeat_rule(to_string(rule)), rule);
   for (const Merge merge : {Merge::mean, Merge::lse}) EXPECT_EQ(parse_merge(to_string(merge)), merge);
   for (const RelativePosition position :
        {RelativePosition::none, RelativePosition::true_offset, RelativePosition::rank}) {

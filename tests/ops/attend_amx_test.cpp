@@ -87,7 +87,7 @@ TEST_F(AttendAmx, EqualsTheReferenceForEveryDim) {
 TEST_F(AttendAmx, BitsDependNeitherOnThreadsNorOnLaterTokens) {
   constexpr std::int64_t kTokens = 140;
   const auto prefix = [](const at::Tensor& x, std::int64_t tokens) { return x.narrow(2, 0, tokens); };
-  for (const std::size_t number : {2, 3, 7}) {
+  for (const std::size_t number : {2, 3, 7, 9}) {
     const Plan plan = testing::hand_made_plans(1, kTokens)[number];
     AttendProblem problem = testing::make_problem(testing::random_inputs(1, kTokens, 12, 7), plan.tensors(), {});
     testing::add_tables(problem, RelativePosition::rank, 30);

@@ -81,6 +81,58 @@ TEST(Attend, HandWorkedSelfRuleOverSeveralGroups) {
   EXPECT_DOUBLE_EQ(at_token(result.lse, 1), 1.0);
 }
 
+// The groups of HandWorkedMergesOfOverlappingGroups. Token 2 sees tokens 0 and 2 in the first group, so that only token
+// 1 is left for the second. Token 0 sees itself in the first; its second group has nothing to show.
+TEST(Attend, HandWorkedKeysThatCountOnce) {
+  const at::Tensor q = column({0.0, 0.0, 1.0});
+  const at::Tensor k = column({0.0, 0.0, std::log(2.0)});
+  const at::Tensor v = column({10.0, 20.0, 30.0});
+  const Plan plan = plan_of_groups(3, {{0, 2}, {0, 1, 2}}, {.causal = true, .repeats = RepeatRule::once});
+  EXPECT_TRUE(
+      plan.to_dense_counts().view({3, 3}).equal(at::tensor({1, 0, 0, 1, 1, 0, 1, 1, 1}, at::kInt).view({3, 3})));
+  EXPECT_EQ(plan.attended_pairs(), 6);
+  for (const at::ScalarType type : {at::kDouble, at::kFloat}) {
+    const double near = type == at::kDouble ? 1e-14 : 1e-5;
+    const auto run = [&](const AttendOptions& options) {
+      return attend(q.to(type), k.to(type), v.to(type), plan.tensors(), options);
+    };
+    const AttendResult lse = run({.merge = Merge::lse});
+    EXPECT_NEAR(at_token(lse.output, 2), (10.0 + 20.0 + 2 * 30.0) / (1 + 1 + 2), near);
+    EXPECT_NEAR(at_token(lse.lse, 2), std::log(4.0), near);
+    EXPECT_NEAR(at_token(lse.output, 1), 15.0, near);
+    EXPECT_NEAR(at_token(lse.output, 0), 10.0, near);
+    EXPECT_NEAR(at_token(lse.lse, 0), 0.0, near) << "not log 2";
+    // mean: (10 + 60) / 3 from the first group, 20 from the second; one group for token 0, not two.
+    const AttendResult mean = run({.merge = Merge::mean, .merge_eps = 0.5});
+    EXPECT_NEAR(at_token(mean.output, 2), (70.0 / 3.0 + 20.0) / 2.5, near);
+    EXPECT_NEAR(at_token(mean.output, 0), 10.0 / 1.5, near);
+  }
+}
+
+TEST(Attend, ATokenThatIsAloneCountsItselfOnce) {
+  const Plan plan = plan_of_groups(2, {{0}, {0, 1}, {1}},
+                                   {.causal = true, .self = SelfRule::only_if_alone, .repeats = RepeatRule::once});
+  for (const at::ScalarType type : {at::kDouble, at::kFloat}) {
+    const AttendResult result = attend(column({1.0, 1.0}).to(type), column({1.0, 1.0}).to(type),
+                                       column({3.0, 7.0}).to(type), plan.tensors(), {});
+    EXPECT_NEAR(at_token(result.output, 0), 3.0, 1e-6);
+    EXPECT_NEAR(at_token(result.output, 1), 3.0, 1e-6);
+    EXPECT_NEAR(at_token(result.lse, 0), 1.0, 1e-6) << "itself in the first of its two groups";
+    EXPECT_NEAR(at_token(result.lse, 1), 1.0, 1e-6) << "token 0, and itself in no group";
+  }
+}
+
+// A window is that of a group: what it hides in the first group, the second may still show.
+TEST(Attend, AKeyBeyondTheWindowOfItsFirstGroupCountsInTheNext) {
+  const Plan plan =
+      plan_of_groups(4, {{0, 1, 2, 3}, {0, 3}}, {.lookback = 2, .causal = true, .repeats = RepeatRule::once});
+  const at::Tensor masks = plan.to_dense_masks(0, 0).to(at::kInt);
+  EXPECT_TRUE(masks[0][3].equal(at::tensor({0, 0, 1, 1}, at::kInt)));
+  EXPECT_TRUE(masks[1][3].equal(at::tensor({1, 0, 0, 0}, at::kInt)));
+  const at::Tensor v = column({8.0, 100.0, 1.0, 3.0});
+  EXPECT_DOUBLE_EQ(at_token(attend(at::zeros_like(v), at::zeros_like(v), v, plan.tensors(), {}).output, 3), 4.0);
+}
+
 TEST(Attend, HandWorkedRelativePositions) {
   // Positions 0, 3, 4 are ranks 0, 1, 2 of one group. For token 4, offsets to the others are -4 and -1 by position
   // (clipped to -2 and -1), -2 and -1 by rank: both rows differ only in a table that tells -2 from -4, so clip to 3.
@@ -240,11 +292,33 @@ TEST(Attend, IsRegisteredAndCallableByName) {
   torch::jit::push(stack, q, q, q, t.query_order, t.key_order, t.groups, t.unit_offsets, t.query_index.offsets,
                    t.query_index.group, t.query_index.rank, c10::IValue(), c10::IValue(), true, "allowed", 0.5, "lse",
                    0.0, "none", c10::IValue(), c10::IValue(), 0.0, 0, c10::IValue(), false,
-                   at::tensor({0.25}, at::kDouble));
+                   at::tensor({0.25}, at::kDouble), "every_time");
   op.callBoxed(stack);
   ASSERT_EQ(stack.size(), 2U);
   EXPECT_TRUE(
       stack[0].toTensor().equal(attend(q, q, q, t, {.scale = 0.5, .recency = at::tensor({0.25}, at::kDouble)}).output));
+}
+
+TEST(Attend, TheOperatorTakesTheRuleOfRepeatsByItsWord) {
+  const auto op = c10::Dispatcher::singleton().findSchemaOrThrow("routing::attend", "");
+  const at::Tensor q = random_tensor({1, 1, 3, 2}, 1);
+  const Plan every_time = plan_of_groups(3, {{0, 2}, {0, 1, 2}}, {.causal = true});
+  const Plan once = plan_of_groups(3, {{0, 2}, {0, 1, 2}}, {.causal = true, .repeats = RepeatRule::once});
+  const auto by_name = [&](const char* repeats) {
+    const PlanTensors& t = every_time.tensors();
+    torch::jit::Stack stack;
+    torch::jit::push(stack, q, q, q, t.query_order, t.key_order, t.groups, t.unit_offsets, t.query_index.offsets,
+                     t.query_index.group, t.query_index.rank, c10::IValue(), c10::IValue(), true, "allowed", 1.0, "lse",
+                     0.0, "none", c10::IValue(), c10::IValue(), 0.0, 0, c10::IValue(), false, c10::IValue(), repeats);
+    op.callBoxed(stack);
+    return stack[0].toTensor();
+  };
+  EXPECT_TRUE(by_name("every_time").equal(attend(q, q, q, every_time.tensors(), {}).output));
+  EXPECT_TRUE(by_name("once").equal(attend(q, q, q, once.tensors(), {}).output));
+  EXPECT_FALSE(by_name("once").equal(by_name("every_time")));
+  EXPECT_THROW(by_name("ones"), ConfigError);
+  EXPECT_EQ(op.schema().arguments().back().name(), "repeats");
+  EXPECT_EQ(op.schema().arguments().back().default_value()->toStringRef(), "every_time") << "older calls mean the same";
 }
 
 TEST(Attend, OnTheMetaDeviceGivesShapesOnly) {

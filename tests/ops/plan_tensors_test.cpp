@@ -4,6 +4,7 @@
 #include "routing/attention/plan_builder.h"
 #include "routing/core/error.h"
 #include "routing/ops/visibility.h"
+#include "support/attend_problems.h"
 #include "support/pattern_cases.h"
 
 #include <gtest/gtest.h>
@@ -55,6 +56,74 @@ TEST(PlanViews, CountTheSamePairsAsTheDenseMasksForEveryPattern) {
     EXPECT_EQ(inputs.plan.attended_pairs(), inputs.plan.to_dense_counts().sum().item<std::int64_t>())
         << pattern_case.name;
   }
+}
+
+// What the views of one unit show, as masks like those of Plan::to_dense_masks.
+at::Tensor masks_of_views(const Plan& plan, std::int64_t sequence, std::int64_t head) {
+  const PlanTensors& tensors = plan.tensors();
+  const auto views = shared_views(tensors);
+  const std::int64_t unit = sequence * plan.heads() + head;
+  const auto* unit_offsets = tensors.unit_offsets.data_ptr<std::int64_t>();
+  const std::int64_t first = unit_offsets[unit];
+  const std::int64_t groups = unit_offsets[unit + 1] - first;
+  at::Tensor masks = at::zeros({groups, plan.num_queries(), plan.num_keys()}, at::kBool);
+  auto mask = masks.accessor<bool, 3>();
+  for (std::int64_t group = 0; group < groups; ++group) {
+    const GroupRange range = group_range(tensors, first + group);
+    for (std::int64_t query = 0; query < range.num_queries(); ++query) {
+      const std::int64_t entry = views->group_offsets[static_cast<std::size_t>(first + group)] + query;
+      const QueryView& view = views->views[static_cast<std::size_t>(entry)];
+      const std::int32_t i = tensors.query_order.data_ptr<std::int32_t>()[range.q_begin + query];
+      for (std::int32_t rank = view.key_from; rank < view.key_to; ++rank) {
+        mask[group][i][tensors.key_order.data_ptr<std::int32_t>()[range.k_begin + rank]] = views->counts(entry, rank);
+      }
+      EXPECT_EQ(view.sees_nothing(), !masks[group][i].any().item<bool>()) << "what is left is never nothing";
+    }
+  }
+  return masks;
+}
+
+TEST(PlanViews, AreTheDenseMasksForEveryPattern) {
+  for (const auto& pattern_case : testing::every_pattern_case()) {
+    for (const std::int64_t tokens : {1, 40, 200}) {
+      const auto inputs = testing::make_inputs(pattern_case, {.batch = 2, .tokens = tokens, .ragged = tokens == 40});
+      EXPECT_TRUE(masks_of_views(inputs.plan, 1, 1).equal(inputs.plan.to_dense_masks(1, 1)))
+          << pattern_case.name << ", " << tokens << " tokens";
+    }
+  }
+}
+
+TEST(PlanViews, AreTheDenseMasksWhereGroupsAreEmptyOrRepeatedAsAWhole) {
+  for (const std::int64_t tokens : {1, 2, 63, 64, 65, 129, 300}) {
+    for (const Plan& plan : testing::hand_made_plans(1, tokens)) {
+      EXPECT_TRUE(masks_of_views(plan, 0, 1).equal(plan.to_dense_masks(0, 1))) << tokens << " tokens";
+      EXPECT_EQ(plan.attended_pairs(), plan.to_dense_counts().sum().item<std::int64_t>()) << tokens << " tokens";
+    }
+  }
+}
+
+// Only memberships behind a token's first one have words, and only if something repeats there.
+TEST(PlanViews, HandWorkedWordsOfRepeatedKeys) {
+  PlanBuilder builder(self_layout(1, 1, 5), {.causal = true, .repeats = RepeatRule::once}, PlanBuilder::Lists::one);
+  for (const std::vector<std::int32_t>& members : {std::vector<std::int32_t>{0, 2, 3}, {1, 2, 3}, {1, 2}, {3, 4}}) {
+    const ListRange range = builder.add_queries(members);
+    builder.add_group(range, range);
+  }
+  builder.end_unit();
+  const PlanViews views = view_plan(builder.build().tensors());
+  constexpr std::int64_t kNone = kernels::RepeatedKeys::kNone;
+  // Entries: 0 2 3 | 1 2 3 | 1 2 | 3 4.
+  EXPECT_EQ(views.repeats.keys().in_tile(4, 0), 0b010U) << "2 has seen itself";
+  EXPECT_EQ(views.repeats.keys().in_tile(5, 0), 0b110U) << "3 has seen 2 and itself";
+  for (const std::size_t entry : {0U, 1U, 2U, 3U, 9U}) EXPECT_EQ(views.repeats.first_word[entry], kNone) << entry;
+  for (const std::size_t entry : {6U, 7U, 8U}) {
+    EXPECT_EQ(views.repeats.first_word[entry], kNone) << entry;
+    EXPECT_TRUE(views.views[entry].sees_nothing()) << "everything was seen before, entry " << entry;
+  }
+}
+
+TEST(PlanViews, OtherRulesHaveNoWords) {
+  EXPECT_FALSE(view_plan(small_plan().tensors()).repeats.keys().any());
 }
 
 TEST(PlanViews, HandWorkedWindowsOverSeparateLists) {
@@ -144,6 +213,7 @@ TEST(PlanSeal, CoversTheVeryTensorsItWasMadeForAndNothingElse) {
       [](PlanTensors& p) { p.num_keys += 1; },
       [](PlanTensors& p) { p.rules.causal = !p.rules.causal; },
       [](PlanTensors& p) { p.rules.lookback = 1; },
+      [](PlanTensors& p) { p.rules.repeats = RepeatRule::once; },
   };
   for (std::size_t i = 0; i < changes.size(); ++i) {
     PlanTensors changed = tensors;

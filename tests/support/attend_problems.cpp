@@ -116,7 +116,13 @@ std::vector<Plan> hand_made_plans(std::int64_t batch, std::int64_t tokens) {
   std::vector<Plan> plans;
   for (const VisibilityRules& rules :
        {VisibilityRules{}, VisibilityRules{.lookback = 20}, VisibilityRules{.lookahead = 3, .causal = false},
-        VisibilityRules{.lookback = 9, .self = SelfRule::only_if_alone}}) {
+        VisibilityRules{.lookback = 9, .self = SelfRule::only_if_alone},
+        VisibilityRules{.lookback = 90, .repeats = RepeatRule::once},
+        VisibilityRules{.lookback = 20,
+        .lookahead = 3,
+        .causal = false,
+        .self = SelfRule::only_if_alone,
+        .repeats = RepeatRule::once}}) {
     PlanBuilder one(self_layout(batch, 2, tokens), rules, PlanBuilder::Lists::one);
     PlanBuilder several(self_layout(batch, 2, tokens), rules, PlanBuilder::Lists::one);
     for (std::int64_t unit = 0; unit < 2 * batch; ++unit) {

@@ -53,11 +53,11 @@ std::vector<KeyLists> key_lists(const Plan& plan, std::int64_t sequence, std::in
     KeyLists& lists = result[static_cast<std::size_t>(query)];
     for (std::int64_t entry = offsets[first_row + query]; entry < offsets[first_row + query + 1]; ++entry) {
       const std::int64_t first_key = group_range(tensors, groups[entry]).k_begin;
-      const QueryView& view = views->views[static_cast<std::size_t>(
-          views->group_offsets[static_cast<std::size_t>(groups[entry])] + ranks[entry])];
+      const std::int64_t number = views->group_offsets[static_cast<std::size_t>(groups[entry])] + ranks[entry];
+      const QueryView& view = views->views[static_cast<std::size_t>(number)];
       std::vector<std::int32_t>& keys = lists.emplace_back();
       for (std::int32_t rank = view.key_from; rank < view.key_to; ++rank) {
-        if (rank != view.self_rank) keys.push_back(positions[first_key + rank]);
+        if (views->counts(number, rank)) keys.push_back(positions[first_key + rank]);
       }
     }
     std::sort(lists.begin(), lists.end());

@@ -80,14 +80,21 @@ struct ReadKeys {
   std::vector<double> values;  // logits, then weights
 };
 
+// A query, one of its groups, and the view that it has there.
+struct Membership {
+  std::int64_t query, group, view;
+};
+
 template <class Products>
-ReadKeys read_group(const GroupProbe& probe, const Products& products, std::int64_t query, std::int64_t group,
-                    const QueryView& view) {
+ReadKeys read_group(const GroupProbe& probe, const Products& products, const PlanViews& views,
+                    const Membership& membership) {
+  const auto& [query, group, number] = membership;
   const PlanTensors& plan = probe.plan.plan.tensors();
+  const QueryView& view = views.views[static_cast<std::size_t>(number)];
   const auto* positions = plan.key_order.data_ptr<std::int32_t>() + group_range(plan, group).k_begin;
   ReadKeys read;
   for (std::int32_t rank = view.key_from; rank < view.key_to; ++rank) {
-    if (rank == view.self_rank) continue;
+    if (!views.counts(number, rank)) continue;
     const std::int32_t key = positions[rank];
     // The query's own place counts the keys up to it, so its own rank is one less.
     const std::int64_t offset = probe.relative == RelativePosition::rank ? rank - (view.place - 1) : key - query;
@@ -142,7 +149,7 @@ AttentionRow row_of(const GroupProbe& probe, const Products& products, const Pro
     const std::int64_t group = plan.query_index.group.data_ptr<std::int64_t>()[entry];
     const std::int64_t view =
         views->group_offsets[static_cast<std::size_t>(group)] + plan.query_index.rank.data_ptr<std::int32_t>()[entry];
-    ReadKeys read = read_group(probe, products, at.query, group, views->views[static_cast<std::size_t>(view)]);
+    ReadKeys read = read_group(probe, products, *views, {at.query, group, view});
     if (!read.keys.empty()) groups.push_back(std::move(read));
   }
   if (probe.merge == Merge::lse) {

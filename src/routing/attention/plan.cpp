@@ -56,6 +56,15 @@ at::Tensor Plan::to_dense_masks(std::int64_t sequence, std::int64_t head) const 
       }
     }
   }
+  for (std::int64_t i = 0; i < num_queries() && rules().repeats == RepeatRule::once; ++i) {
+    for (std::int64_t j = 0; j < num_keys(); ++j) {
+      bool seen = false;
+      for (std::int64_t group = 0; group < masks.size(0); ++group) {
+        mask[group][i][j] = mask[group][i][j] && !seen;
+        seen = seen || mask[group][i][j];
+      }
+    }
+  }
   return masks;
 }
 

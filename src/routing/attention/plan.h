@@ -32,11 +32,11 @@ class Plan {
   const MemberIndex& query_index() const { return tensors_.query_index; }
   MemberIndex key_index() const;
 
-  // Pairs (query, key, group) that attention computes.
+  // Pairs (query, key, group) that count in attention.
   std::int64_t attended_pairs() const;
 
   // For oracles and pictures of short sequences, by plain loops from the definition:
-  // c_ij = in how many groups query i sees key j; int32 [batch, heads, queries, keys].
+  // c_ij = in how many groups key j counts for query i; int32 [batch, heads, queries, keys].
   at::Tensor to_dense_counts() const;
   // The same, each group of one unit by itself; bool [groups of the unit, queries, keys].
   at::Tensor to_dense_masks(std::int64_t sequence, std::int64_t head) const;

@@ -106,6 +106,9 @@ void validate_pattern(const std::string& where, const PatternConfig& pattern, At
 std::string_view to_string(SelfRule rule) {
   return rule == SelfRule::allowed ? "allowed" : "only_if_alone";
 }
+std::string_view to_string(RepeatRule rule) {
+  return rule == RepeatRule::every_time ? "every_time" : "once";
+}
 std::string_view to_string(Merge merge) {
   return merge == Merge::mean ? "mean" : "lse";
 }
@@ -127,6 +130,9 @@ std::string_view to_string(LocalForm form) {
 
 SelfRule parse_self_rule(std::string_view word) {
   return parse_word(word, "self", kSelfRules);
+}
+RepeatRule parse_repeat_rule(std::string_view word) {
+  return parse_word(word, "repeats", kRepeatRules);
 }
 Merge parse_merge(std::string_view word) {
   return parse_word(word, "merge", kMerges);

@@ -58,6 +58,7 @@ struct AttendPlan {
   const std::int32_t* member_rank = nullptr;
   const std::int64_t* view_offsets = nullptr;  // [groups + 1]
   const QueryView* views = nullptr;
+  RepeatedKeys repeats = {};  // of the views
 };
 
 struct AttendRules;

@@ -13,6 +13,7 @@ namespace {
 
 // clang-format off
 #include "routing/kernels/attend_vectors.inl"
+#include "routing/kernels/attend_lanes.inl"
 #include "routing/kernels/attend_loops.inl"
 #include "routing/kernels/attend_one.inl"
 #include "routing/kernels/attend_backward.inl"

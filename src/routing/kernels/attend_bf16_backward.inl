@@ -59,7 +59,7 @@ inline void differentiate_strip(const Block& block, const Queries& queries, cons
   const __m512 factor = _mm512_set1_ps(block.scale * kLog2E);
   for (std::int64_t r = 0; r < kStep; ++r) {
     const std::int64_t i = strip.begin + r;
-    const std::uint64_t visible = columns.all_visible ? ~std::uint64_t{0} : visible_keys(queries, tile, i);
+    const std::uint64_t visible = columns.all_visible ? ~std::uint64_t{0} : visible_keys(block, queries, tile, i);
     if (visible == 0) {
       clear_halves(memory.p + r * kKeyTile + columns.step_from, columns.step_to - columns.step_from);
       clear_halves(memory.ds + r * kKeyTile + columns.step_from, columns.step_to - columns.step_from);

@@ -16,7 +16,7 @@ struct Strip {
   std::int64_t last_key = 0;
   std::int64_t all_see_from = 0;  // every row sees all keys between these, if there are any
   std::int64_t all_see_to = 0;
-  bool any_self = false;
+  bool any_gap = false;  // a row skips a key inside of what it sees: its own, or one that counts in an earlier group
 };
 
 // What the tiles of a block share about its queries. Rows without a query see nothing.
@@ -52,7 +52,8 @@ inline void read_query(const Block& block, std::int64_t i, Strip& strip, Queries
   queries.self[i] = view.self_rank;
   queries.position[i] = block.query_positions[i] + block.query_origin;
   queries.center[i] = block.relative_by_rank ? view.place - 1 : queries.position[i];
-  strip.any_self = strip.any_self || view.self_rank >= 0;
+  const bool repeats = block.repeats.first_word != nullptr && block.repeats.first_word[i] != RepeatedKeys::kNone;
+  strip.any_gap = strip.any_gap || view.self_rank >= 0 || repeats;
   if (view.key_from > strip.all_see_from) strip.all_see_from = view.key_from;
   if (view.key_to < strip.all_see_to) strip.all_see_to = view.key_to;
   if (view.key_from >= view.key_to) return;
@@ -132,20 +133,20 @@ inline Columns columns_of(const Strip& strip, const Tile& tile) {
   columns.to = round_up(last, kVector);
   columns.step_from = first - first % kStep;
   columns.step_to = round_up(last, kStep);
-  columns.all_visible = !strip.any_self && tile.begin + columns.step_from >= strip.all_see_from &&
+  columns.all_visible = !strip.any_gap && tile.begin + columns.step_from >= strip.all_see_from &&
                         tile.begin + columns.step_to <= strip.all_see_to;
   return columns;
 }
 
-// A bit for every key of the tile that query i sees.
-inline std::uint64_t visible_keys(const Queries& queries, const Tile& tile, std::int64_t i) {
+// A bit for every key of the tile that counts for query i.
+inline std::uint64_t visible_keys(const Block& block, const Queries& queries, const Tile& tile, std::int64_t i) {
   const std::int64_t from = queries.from[i] > tile.begin ? queries.from[i] - tile.begin : 0;
   const std::int64_t to = queries.to[i] - tile.begin < kKeyTile ? queries.to[i] - tile.begin : kKeyTile;
   if (from >= to) return 0;
   std::uint64_t bits = (~std::uint64_t{0} >> (kKeyTile - to)) & (~std::uint64_t{0} << from);
   const std::int64_t self = queries.self[i] - tile.begin;
   if (queries.self[i] >= 0 && self >= 0 && self < kKeyTile) bits &= ~(std::uint64_t{1} << self);
-  return bits;
+  return bits & ~block.repeats.in_tile(i, tile.begin / kKeyTile);
 }
 
 // 2^x to about 3 units in the last place; 0 far below, also for minus infinity; exactly 1 at 0; not a number stays so.

@@ -156,7 +156,7 @@ inline void softmax_strip(const Block& block, const Queries& queries, const Stri
   alignas(64) float row_largest[kStep] = {};
   for (std::int64_t r = 0; r < strip.rows; ++r) {
     const std::int64_t i = strip.begin + r;
-    visible[r] = columns.all_visible ? ~std::uint64_t{0} : visible_keys(queries, tile, i);
+    visible[r] = columns.all_visible ? ~std::uint64_t{0} : visible_keys(block, queries, tile, i);
     float* row = memory.s + r * kKeyTile;
     __m512 largest = hidden;
     for (std::int64_t j = columns.step_from; j < columns.step_to; j += kVector) {

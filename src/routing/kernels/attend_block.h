@@ -40,6 +40,7 @@ struct Block {
   std::int32_t query_origin = 0;                  // what positions of queries count from
   std::int64_t num_keys = 0;                      // of the group
   const QueryView* views = nullptr;               // of the block
+  RepeatedKeys repeats = {};                      // of the same views
   // A run is some neighbouring blocks of one group that one thread computes in order, with the same scratch: what was
   // made of its keys may be kept from block to block. In the backward pass a run is a whole group.
   bool first_of_run = true;

@@ -58,6 +58,8 @@ Block Blocks::block(const BlockNumber& number) const {
   if (plan.query_origins != nullptr) block.query_origin = plan.query_origins[unit];
   block.num_keys = range[3] - range[2];
   block.views = plan.views + first_entry(group, index);
+  block.repeats = plan.repeats;
+  if (block.repeats.any()) block.repeats.first_word += first_entry(group, index);
   block.relative_by_rank = rules.relative == RelativePosition::rank;
   block.max_relative = rules.max_relative;
   block.key_table = tables_->key.table();

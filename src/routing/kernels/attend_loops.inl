@@ -1,104 +1,5 @@
-// One block of fused attention: its scores tile by tile, and its softmax. Included after attend_vectors.inl.
+// One block of fused attention: its scores tile by tile, and its softmax. Included after attend_lanes.inl.
 // Legend: i a lane (query of the block), j a key of the tile, d and e numbers of a key or value vector.
-
-// What the tiles of a block share about its lanes. Lanes without a query see nothing.
-struct Lanes {
-  std::int32_t from[kLanes];
-  std::int32_t to[kLanes];
-  std::int32_t self[kLanes];
-  std::int32_t center[kLanes];  // what relative offsets count from: a position, or a place less one
-  std::int32_t position[kLanes];  // true positions
-  std::int64_t first_key = 0;  // all visible keys of the block lie between these ranks
-  std::int64_t last_key = 0;
-  std::int64_t all_see_from = 0;  // every lane sees all keys between these, if there are any
-  std::int64_t all_see_to = 0;
-  bool any_self = false;
-  bool consecutive = true;  // centers grow by one from lane to lane
-};
-
-inline void read_lanes(const Block& block, Lanes& lanes) {
-  lanes.first_key = INT32_MAX;
-  lanes.all_see_to = block.num_queries == kLanes ? INT32_MAX : 0;
-  for (std::int64_t i = 0; i < kLanes; ++i) {
-    if (i >= block.num_queries) {
-      lanes.from[i] = lanes.to[i] = 0;
-      lanes.self[i] = -1;
-      lanes.center[i] = lanes.center[i - 1] + 1;
-      lanes.position[i] = 0;
-      continue;
-    }
-    const QueryView& view = block.views[i];
-    lanes.from[i] = view.key_from;
-    lanes.to[i] = view.key_to;
-    lanes.self[i] = view.self_rank;
-    lanes.position[i] = block.query_positions[i] + block.query_origin;
-    lanes.center[i] = block.relative_by_rank ? view.place - 1 : lanes.position[i];
-    if (i > 0 && lanes.center[i] != lanes.center[i - 1] + 1) lanes.consecutive = false;
-    if (view.self_rank >= 0) lanes.any_self = true;
-    if (view.key_from > lanes.all_see_from) lanes.all_see_from = view.key_from;
-    if (view.key_to < lanes.all_see_to) lanes.all_see_to = view.key_to;
-    if (view.key_from < view.key_to) {
-      if (view.key_from < lanes.first_key) lanes.first_key = view.key_from;
-      if (view.key_to > lanes.last_key) lanes.last_key = view.key_to;
-    }
-  }
-  if (lanes.first_key > lanes.last_key) lanes.first_key = lanes.last_key;
-  // Some keys that nobody sees cost less than products of odd sizes.
-  lanes.first_key -= lanes.first_key % kRows;
-}
-
-// The keys of one tile that the block may see.
-struct Tile {
-  std::int64_t first = 0;  // rank of key 0
-  std::int64_t count = 0;
-  const float* keys[kKeyTile];
-  const float* values[kKeyTile];
-  std::int32_t position[kKeyTile];
-  std::int32_t offset_base[kKeyTile];  // relative offset of lane i = this - center[i]
-  std::int64_t start[kKeyTile];        // into the rows of a skewed table
-};
-
-inline void read_tile(const Block& block, const Lanes& lanes, std::int64_t tile_begin, Tile& tile) {
-  const std::int64_t tile_end = tile_begin + kKeyTile;
-  tile.first = tile_begin > lanes.first_key ? tile_begin : lanes.first_key;
-  tile.count = (tile_end < lanes.last_key ? tile_end : lanes.last_key) - tile.first;
-  const std::int64_t lowest = -block.max_relative;
-  const std::int64_t highest = block.max_relative + kLanes - 1;
-  for (std::int64_t j = 0; j < tile.count; ++j) {
-    const std::int32_t position = block.key_positions[tile.first + j];
-    tile.position[j] = position;
-    const std::int64_t row = block.key_rows[tile.first + j];
-    tile.keys[j] = block.k + row * block.k_stride;
-    tile.values[j] = block.v + row * block.v_stride;
-    prefetch_row(tile.keys[j], block.dim);
-    prefetch_row(tile.values[j], block.value_dim);
-    tile.offset_base[j] = block.relative_by_rank ? static_cast<std::int32_t>(tile.first + j) : position;
-    std::int64_t offset = tile.offset_base[j] - lanes.center[0];
-    offset = offset < lowest ? lowest : (offset > highest ? highest : offset);
-    tile.start[j] = highest - offset;
-  }
-}
-
-// Row of the relative tables for lane i and key j.
-inline std::int64_t table_row(const Block& block, const Lanes& lanes, const Tile& tile, std::int64_t i,
-                              std::int64_t j) {
-  std::int64_t offset = std::int64_t{tile.offset_base[j]} - lanes.center[i];
-  offset = offset < -block.max_relative ? -block.max_relative : offset;
-  offset = offset > block.max_relative ? block.max_relative : offset;
-  return offset + block.max_relative;
-}
-
-// Keys of the tile that lane i may see, as a range of j; it may hold the lane's own key.
-struct KeyRange {
-  std::int64_t begin = 0;
-  std::int64_t end = 0;
-};
-inline KeyRange keys_of_lane(const Lanes& lanes, const Tile& tile, std::int64_t i) {
-  KeyRange range{lanes.from[i] - tile.first, lanes.to[i] - tile.first};
-  if (range.begin < 0) range.begin = 0;
-  if (range.end > tile.count) range.end = tile.count;
-  return range;
-}
 
 inline SkewedTable skewed_table(const Block& block, const RelativeTable& table) {
   return {table.packed, skewed_width(block.max_relative)};
@@ -163,26 +64,15 @@ inline void add_recency(const Block& block, const Lanes& lanes, const Tile& tile
   }
 }
 
-// s[j][i] = scaled score, minus infinity where i does not see j. `q` is [dim][lane], already scaled.
+// s[j][i] = scaled score, minus infinity where j does not count for i. `q` is [dim][lane], already scaled.
 inline void score_tile(const Block& block, const Lanes& lanes, const Tile& tile, const float* q, float* s) {
   dots(tile.keys, tile.count, 1, block.dim, q, kLanes, s, kLanes);
   if (block.key_table.rows != nullptr) add_table_dots(block, lanes, tile, block.key_table, block.dim, q, s);
   if (block.slope != 0.0F) add_recency(block, lanes, tile, s);
   const bool all_visible =
       !lanes.any_self && tile.first >= lanes.all_see_from && tile.first + tile.count <= lanes.all_see_to;
-  if (all_visible) return;
-  const Vec hidden = splat(-__builtin_inff());
-  for (std::int64_t half = 0; half < kLanes; half += kWidth) {
-    const Ints from = load(lanes.from + half);
-    const Ints to = load(lanes.to + half);
-    const Ints self = load(lanes.self + half);
-    for (std::int64_t j = 0; j < tile.count; ++j) {
-      const Ints rank = splat(static_cast<std::int32_t>(tile.first + j));
-      const Ints visible = (rank >= from) & (rank < to) & (rank != self);
-      float* at = s + j * kLanes + half;
-      store(at, visible ? load(at) : hidden);
-    }
-  }
+  if (!all_visible) hide_unseen(lanes, tile, s);
+  if (block.repeats.first_word != nullptr) hide_repeats(block, lanes, tile, s);
 }
 
 // factors[j][i] = what dropout multiplies the probability of (i, j) with. The counter of the draw is (key position,

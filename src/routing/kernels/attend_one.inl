@@ -108,9 +108,11 @@ inline void forward_one(const Block& block, const BlockResult& result, const Lan
       for (std::int64_t j = 0; j < tile.count; ++j) s[j] += memory.ds[j];
     }
     if (block.slope != 0.0F) recency_of_one(block, lanes, tile, s);
+    const std::uint64_t repeats = repeats_of_lane(block, lanes, tile.first / kKeyTile, 0);
     for (std::int64_t j = 0; j < tile.count; ++j) {
       const std::int64_t rank = tile.first + j;
-      const bool visible = rank >= lanes.from[0] && rank < lanes.to[0] && rank != lanes.self[0];
+      const bool visible = rank >= lanes.from[0] && rank < lanes.to[0] && rank != lanes.self[0] &&
+                           (repeats >> (rank % kKeyTile) & 1U) == 0;
       s[j] = visible ? s[j] : -__builtin_inff();
     }
     softmax_of_one(block, tile, softmax, s, memory.o);

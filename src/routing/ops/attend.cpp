@@ -185,8 +185,8 @@ FlatCall unflatten(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v
                    OptionalInt lookback, OptionalInt lookahead, bool causal, c10::string_view self, double scale,
                    c10::string_view merge, double merge_eps, c10::string_view relative,
                    const OptionalTensor& relative_key, const OptionalTensor& relative_value, double dropout,
-                   std::int64_t dropout_key, const OptionalTensor& sample_ids, bool bf16,
-                   const OptionalTensor& recency) {
+                   std::int64_t dropout_key, const OptionalTensor& sample_ids, bool bf16, const OptionalTensor& recency,
+                   c10::string_view repeats) {
   const auto word = [](c10::string_view text) { return std::string_view(text.data(), text.size()); };
   const auto number = [](OptionalInt value) { return value ? std::optional(*value) : std::nullopt; };
   require<InputError>(q.dim() == 4 && k.dim() == 4, "attend: q has ", q.dim(), " dimensions and k ", k.dim(),
@@ -207,7 +207,8 @@ FlatCall unflatten(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v
                .rules = {.lookback = number(lookback),
                          .lookahead = number(lookahead),
                          .causal = causal,
-                         .self = parse_self_rule(word(self))},
+                         .self = parse_self_rule(word(self)),
+                         .repeats = parse_repeat_rule(word(repeats))},
                .seal = seal_of_call};
   call.options = {.scale = scale,
                   .merge = parse_merge(word(merge)),
@@ -244,7 +245,7 @@ using AttendSignature = std::tuple<at::Tensor, at::Tensor>(
     const at::Tensor&, const at::Tensor&, const at::Tensor&, const at::Tensor&, const at::Tensor&, const at::Tensor&,
     const at::Tensor&, const at::Tensor&, const at::Tensor&, const at::Tensor&, OptionalInt, OptionalInt, bool,
     c10::string_view, double, c10::string_view, double, c10::string_view, const OptionalTensor&, const OptionalTensor&,
-    double, std::int64_t, const OptionalTensor&, bool, const OptionalTensor&);
+    double, std::int64_t, const OptionalTensor&, bool, const OptionalTensor&, c10::string_view);
 
 // Chooses the instance of one of the templates above that has the operator's signature.
 template <class Signature>
@@ -261,8 +262,8 @@ TORCH_LIBRARY(routing, library) {
       "attend(Tensor q, Tensor k, Tensor v, Tensor query_order, Tensor key_order, Tensor groups, Tensor unit_offsets, "
       "Tensor member_offsets, Tensor member_group, Tensor member_rank, int? lookback, int? lookahead, bool causal, "
       "str self, float scale, str merge, float merge_eps, str relative, Tensor? relative_key, Tensor? relative_value, "
-      "float dropout, int dropout_key, Tensor? sample_ids, bool bf16=False, Tensor? recency=None) -> (Tensor output, "
-      "Tensor lse)");
+      "float dropout, int dropout_key, Tensor? sample_ids, bool bf16=False, Tensor? recency=None, "
+      "str repeats='every_time') -> (Tensor output, Tensor lse)");
 }
 
 TORCH_LIBRARY_IMPL(routing, Autograd, library) {
@@ -289,7 +290,8 @@ AttendResult attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& 
       plan.rules.causal, word(to_string(plan.rules.self)), options.scale, word(to_string(options.merge)),
       options.merge_eps, word(to_string(options.relative)), if_defined(options.relative_key),
       if_defined(options.relative_value), options.dropout.probability, std::bit_cast<std::int64_t>(options.dropout.key),
-      if_defined(options.dropout.sample_ids), options.precision == MatmulPrecision::bf16, if_defined(options.recency));
+      if_defined(options.dropout.sample_ids), options.precision == MatmulPrecision::bf16, if_defined(options.recency),
+      word(to_string(plan.rules.repeats)));
   return {output, lse};
 }
 

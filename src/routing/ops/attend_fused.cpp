@@ -47,19 +47,7 @@ class FusedCall {
         relative_key_(contiguous_or_absent(options.relative_key)),
         relative_value_(contiguous_or_absent(options.relative_value)),
         recency_(contiguous_or_absent(options.recency)) {
-    problem_.plan = {.batch = plan.batch,
-                     .heads = plan.heads,
-                     .num_queries = plan.num_queries,
-                     .num_keys = plan.num_keys,
-                     .query_order = plan.query_order.data_ptr<std::int32_t>(),
-                     .key_order = plan.key_order.data_ptr<std::int32_t>(),
-                     .groups = plan.groups.data_ptr<std::int64_t>(),
-                     .unit_offsets = plan.unit_offsets.data_ptr<std::int64_t>(),
-                     .member_offsets = plan.query_index.offsets.data_ptr<std::int64_t>(),
-                     .member_group = plan.query_index.group.data_ptr<std::int64_t>(),
-                     .member_rank = plan.query_index.rank.data_ptr<std::int32_t>(),
-                     .view_offsets = views_->group_offsets.data(),
-                     .views = views_->views.data()};
+    problem_.plan = kernel_plan(plan, *views_);
     problem_.rules = {.dim = q_.size(3),
                       .value_dim = v_.size(3),
                       .scale = options.scale,

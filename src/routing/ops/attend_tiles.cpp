@@ -8,6 +8,24 @@ namespace {
 // Of one [tile, query, key] tensor: 16 MB of floats, small beside the tensors of a training step.
 constexpr std::int64_t kNumbersPerBatch = std::int64_t{1} << 22;
 
+// False for the keys that a query has seen in an earlier group; bool [m, t, j].
+at::Tensor first_seen(const PlanViews& views, std::span<const AttendTile> tiles, std::int64_t slots,
+                      std::int64_t keys) {
+  at::Tensor first = at::ones({static_cast<std::int64_t>(tiles.size()), slots, keys}, at::kBool);
+  bool* row = first.data_ptr<bool>();
+  for (const AttendTile& tile : tiles) {
+    for (std::int64_t t = 0; t < slots; ++t, row += keys) {
+      if (t >= tile.num_queries) continue;
+      const std::int64_t entry = views.group_offsets[static_cast<std::size_t>(tile.group)] + tile.query_first + t;
+      const QueryView& view = views.views[static_cast<std::size_t>(entry)];
+      for (std::int32_t rank = view.key_from; rank < view.key_to; ++rank) {
+        row[rank - tile.key_first] = !views.repeats.keys().holds(entry, rank);
+      }
+    }
+  }
+  return first;
+}
+
 }  // namespace
 
 std::vector<AttendTile> cut_into_tiles(const PlanTensors& plan, const PlanViews& views) {
@@ -108,6 +126,7 @@ TileBatch pack_tiles(const PlanTensors& plan, const PlanViews& views, std::span<
   }
   const at::Tensor rank = at::arange(keys, at::TensorOptions().dtype(at::kLong).device(device));
   batch.visible = (rank >= from.to(device)) & (rank < to.to(device)) & (rank != skip.to(device));
+  if (views.repeats.keys().any()) batch.visible &= first_seen(views, tiles, slots, keys).to(device);
   batch.entry = at::tensor(entries, at::kLong).to(device);
   batch.valid_slot = at::tensor(valid_slots, at::kLong).to(device);
   for (at::Tensor* index :

@@ -1,4 +1,4 @@
-// A plan as the attention operation sees it: flat tensors and four rules.
+// A plan as the attention operation sees it: flat tensors and five rules.
 //
 // Which keys may each query read? The answer for `batch` sequences and `heads` heads is a list of groups. A unit is one
 // (sequence, head); unit u = sequence * heads + head owns groups unit_offsets[u] … unit_offsets[u + 1] - 1. A group's
@@ -11,7 +11,8 @@
 //   p - lookback <= r < p + lookahead    (either bound is absent when the value is)
 //   position(r) <= i                     (when causal: true positions, never ranks)
 //
-// so that what a query sees is always one interval of ranks, less itself under SelfRule::only_if_alone.
+// so that what a query sees is always one interval of ranks, less itself under SelfRule::only_if_alone. Under
+// RepeatRule::once a key that lies in the intervals of several groups of the query counts in the first of them only.
 #pragma once
 
 #include "routing/config/attention_rules.h"
@@ -39,6 +40,7 @@ struct VisibilityRules {
   std::optional<std::int64_t> lookahead = std::nullopt;
   bool causal = true;
   SelfRule self = SelfRule::allowed;
+  RepeatRule repeats = RepeatRule::every_time;
 
   friend bool operator==(const VisibilityRules&, const VisibilityRules&) = default;
 };

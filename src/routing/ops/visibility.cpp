@@ -3,6 +3,7 @@
 #include "routing/core/parallel.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace routing {
 namespace {
@@ -72,7 +73,25 @@ PlanViews view_plan(const PlanTensors& plan) {
     }
   });
   if (plan.rules.self == SelfRule::only_if_alone) allow_self_where_alone(plan, all);
+  if (plan.rules.repeats == RepeatRule::once) kernels::mark_repeats(kernel_plan(plan, all), all.views, all.repeats);
   return all;
+}
+
+kernels::AttendPlan kernel_plan(const PlanTensors& plan, const PlanViews& views) {
+  return {.batch = plan.batch,
+          .heads = plan.heads,
+          .num_queries = plan.num_queries,
+          .num_keys = plan.num_keys,
+          .query_order = plan.query_order.data_ptr<std::int32_t>(),
+          .key_order = plan.key_order.data_ptr<std::int32_t>(),
+          .groups = plan.groups.data_ptr<std::int64_t>(),
+          .unit_offsets = plan.unit_offsets.data_ptr<std::int64_t>(),
+          .member_offsets = plan.query_index.offsets.data_ptr<std::int64_t>(),
+          .member_group = plan.query_index.group.data_ptr<std::int64_t>(),
+          .member_rank = plan.query_index.rank.data_ptr<std::int32_t>(),
+          .view_offsets = views.group_offsets.data(),
+          .views = views.views.data(),
+          .repeats = views.repeats.keys()};
 }
 
 std::shared_ptr<const PlanViews> shared_views(const PlanTensors& plan) {
@@ -85,6 +104,14 @@ std::int64_t attended_pairs(const PlanTensors& plan) {
   const auto all = shared_views(plan);
   for (const QueryView& view : all->views) {
     pairs += view.key_to - view.key_from - (view.self_rank >= 0 ? 1 : 0);
+  }
+  const kernels::RepeatedKeys repeats = all->repeats.keys();
+  for (std::size_t entry = 0; repeats.any() && entry < all->views.size(); ++entry) {
+    const QueryView& view = all->views[entry];
+    constexpr std::int64_t kTile = kernels::kAttendTile;
+    for (std::int64_t tile = view.key_from / kTile; tile * kTile < view.key_to; ++tile) {
+      pairs -= std::popcount(repeats.in_tile(static_cast<std::int64_t>(entry), tile));
+    }
   }
   return pairs;
 }
