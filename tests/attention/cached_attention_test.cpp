@@ -2,7 +2,6 @@
 #include "routing/attention/multi_head.h"
 #include "routing/core/error.h"
 #include "routing/kernels/isa.h"
-#include "routing/ops/visibility.h"
 #include "support/pattern_cases.h"
 #if defined(__x86_64__)
 #include "support/amx_emulator.h"
@@ -124,26 +123,20 @@ TEST_P(CachedAttention, TokensJoinTheGroupsOfTheWholePlan) {
   AttentionState state;
   const at::Tensor input = random_tensor({1, 150, kWidth}, 4, at::kFloat);
   attention->forward(input, state);
-  const PlanTensors& plan = state.plans[0].plan.tensors();
+  const Plan& plan = state.plans[0].plan;
+  const std::vector<at::Tensor> masks{plan.to_dense_masks(0, 0), plan.to_dense_masks(0, 1)};
   AttentionCache cache = attention->make_cache();
   cache.add_sequence(0);
   const std::vector<std::int64_t> sequence{0};
   for (std::int64_t token = 0; token < input.size(1); ++token) {
     attention->forward_cached(input.narrow(1, token, 1), cache, sequence, MatmulPrecision::fp32);
     for (std::int64_t head = 0; head < 2; ++head) {
-      // By the definition: the keys that the plan's groups show to this token, group after group.
+      // By the definition: the keys that count for this token, group after group.
       std::vector<std::int32_t> expected;
-      const std::int64_t row = head * plan.num_queries + token;
-      const auto* offsets = plan.query_index.offsets.data_ptr<std::int64_t>();
-      const auto views = shared_views(plan);
-      for (std::int64_t entry = offsets[row]; entry < offsets[row + 1]; ++entry) {
-        const std::int64_t group = plan.query_index.group.data_ptr<std::int64_t>()[entry];
-        const QueryView& view =
-            views->views[static_cast<std::size_t>(views->group_offsets[static_cast<std::size_t>(group)] +
-                                                  plan.query_index.rank.data_ptr<std::int32_t>()[entry])];
-        const auto* order = plan.key_order.data_ptr<std::int32_t>() + group_range(plan, group).k_begin;
-        for (std::int32_t rank = view.key_from; rank < view.key_to; ++rank) {
-          if (rank != view.self_rank) expected.push_back(order[rank]);
+      const auto mask = masks[static_cast<std::size_t>(head)].accessor<bool, 3>();
+      for (std::int64_t group = 0; group < mask.size(0); ++group) {
+        for (std::int32_t key = 0; key < input.size(1); ++key) {
+          if (mask[group][token][key]) expected.push_back(key);
         }
       }
       EXPECT_EQ(cache.last_plan(0).keys_of(0, head, 0), expected) << "token " << token << ", head " << head;

@@ -163,6 +163,23 @@ TEST(HeadCache, ATokenReadsItselfOnlyIfAlone) {
   EXPECT_EQ(cache.append(one.in({0}, {1})).keys_of(0, 0, 0), (std::vector<std::int32_t>{2}));
 }
 
+TEST(HeadCache, AKeyOfSeveralListsCountsInTheFirstThatIsRead) {
+  HeadCache cache = cache_of({.lists = 3, .lookback = 2, .repeats = RepeatRule::once});
+  cache.add_sequence(0);
+  Tokens one(1);
+  EXPECT_EQ(cache.append(one.in({0}, {0, 2})).keys_of(0, 0, 0), (std::vector<std::int32_t>{0}));
+  EXPECT_EQ(cache.append(one.in({0}, {0, 1})).keys_of(0, 0, 0), (std::vector<std::int32_t>{0, 1}));
+  EXPECT_EQ(cache.append(one.in({0}, {0})).keys_of(0, 0, 0), (std::vector<std::int32_t>{1, 2}));
+  // List 0 has moved on to 2 and 3: key 0 counts in list 2, key 3 is in all.
+  const CachedPlan plan = cache.append(one.in({0}, {0, 1, 2}));
+  EXPECT_EQ(plan.keys_of(0, 0, 0), (std::vector<std::int32_t>{2, 3, 1, 0}));
+  EXPECT_TRUE(plan.plan().repeats.any());
+  // A plan that is made from the memory of another has nothing of it.
+  HeadCache plain = cache_of({.lists = 3});
+  plain.add_sequence(0);
+  EXPECT_FALSE(plain.append(one.in({0}, {0, 1}), plan).plan().repeats.any());
+}
+
 TEST(HeadCache, RowsHoldWhatTheyWereGiven) {
   HeadCache cache = cache_of({});
   cache.add_sequence(0);

@@ -1,11 +1,15 @@
 #include "routing/attention/lsh.h"
 
+#include "routing/attention/pattern.h"
 #include "routing/core/error.h"
+#include "routing/ops/attend.h"
 #include "support/pattern_cases.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <memory>
 
 namespace routing {
 namespace {
@@ -68,6 +72,46 @@ TEST(LshPlan, EveryRealTokenHasOneBucketARound) {
     const at::Tensor memberships = index.offsets.diff().view({3, 2, 30});
     EXPECT_TRUE(memberships.equal((valid.to(at::kLong) * 3).unsqueeze(1).expand({3, 2, 30})));
   }
+}
+
+// A head whose first round hashes by the sign of the first number of a vector, its second by that of the second.
+std::shared_ptr<Pattern> sign_pattern(std::int64_t rounds, Merge merge) {
+  const auto pattern = make_pattern(
+      {.pattern = LshPattern{.buckets = 2, .rounds = rounds, .window = 3}, .shared_query_key = true, .merge = merge},
+      {.dim = 2, .options = at::TensorOptions(at::kDouble)});
+  at::Tensor rotations = pattern->named_buffers()["rotations"];
+  rotations.copy_(at::tensor({1.0, 0.0, 0.0, 1.0}, at::kDouble).view({1, 2, 2, 1}).narrow(1, 0, rounds));
+  return pattern;
+}
+
+// Round 0 puts all three tokens into one bucket, round 1 tokens 0 and 2. So token 2 finds token 0 and itself in both.
+// Reformer takes log N_ij off their logits: logits 0, 0 and ln 2, for weights 1/4, 1/4 and 1/2. Counted as often as
+// they are found, the weights would be 2/7, 1/7 and 4/7.
+TEST(LshGroups, HandWorkedKeyOfTwoRoundsCountsOnce) {
+  const at::Tensor x = at::tensor({1.0, 1.0, 1.0, -1.0, 2.0, 1.0}, at::kDouble).view({1, 1, 3, 2});
+  const Plan plan =
+      sign_pattern(2, Merge::lse)->plan({.layout = self_layout(1, 1, 3), .queries = x, .training = false}).plan;
+  const at::Tensor expected = at::tensor({1, 0, 0, 1, 1, 0, 1, 1, 1}, at::kInt).view({3, 3});
+  EXPECT_TRUE(plan.to_dense_counts()[0][0].equal(expected));
+  EXPECT_EQ(plan.attended_pairs(), 6);
+  const at::Tensor q = at::tensor({0.0, 0.0, 1.0}, at::kDouble).view({1, 1, 3, 1});
+  const at::Tensor k = at::tensor({0.0, 0.0, std::log(2.0)}, at::kDouble).view({1, 1, 3, 1});
+  const at::Tensor v = at::tensor({16.0, 8.0, 12.0}, at::kDouble).view({1, 1, 3, 1});
+  const AttendResult result = attend(q, k, v, plan.tensors(), {});
+  EXPECT_NEAR(result.output[0][0][2].item<double>(), 16.0 / 4 + 8.0 / 4 + 12.0 / 2, 1e-14);
+  EXPECT_NEAR(result.lse[0][0][2].item<double>(), std::log(4.0), 1e-14);
+}
+
+// A mean is over rounds, each a softmax over all keys of its bucket.
+TEST(LshGroups, OnlyOneSoftmaxOverSeveralRoundsCountsKeysOnce) {
+  const at::Tensor x = at::tensor({1.0, 1.0, 1.0, -1.0, 2.0, 1.0}, at::kDouble).view({1, 1, 3, 2});
+  const auto plan_of = [&](std::int64_t rounds, Merge merge) {
+    return sign_pattern(rounds, merge)->plan({.layout = self_layout(1, 1, 3), .queries = x, .training = false}).plan;
+  };
+  EXPECT_EQ(plan_of(2, Merge::lse).rules().repeats, RepeatRule::once);
+  EXPECT_EQ(plan_of(1, Merge::lse).rules().repeats, RepeatRule::every_time);
+  EXPECT_EQ(plan_of(2, Merge::mean).rules().repeats, RepeatRule::every_time);
+  EXPECT_EQ(plan_of(2, Merge::mean).to_dense_counts()[0][0][2][0].item<int>(), 2);
 }
 
 TEST(LshPlan, WrongBucketsAreRefused) {

@@ -15,9 +15,12 @@ std::vector<NamedPattern> patterns_of(AttentionKind kind) {
   const LocalPattern block{.form = LocalForm::block, .window = 8};
   const RandomPattern random{.groups = 4, .window = 9};
   const LshPattern lsh{.buckets = 4, .rounds = 1, .window = 7};
-  const LshPattern lsh_rounds{.buckets = 4, .rounds = 3, .window = 7};
-  std::vector<NamedPattern> patterns{
-      {"full", FullPattern{}}, {"block", block}, {"random", random}, {"lsh", lsh}, {"lsh_rounds", lsh_rounds}};
+  // Keys that several rounds find: few, and half of all of them in windows of more than one tile.
+  const LshPattern lsh_rounds{.buckets = 4, .rounds = 4, .window = 7};
+  const LshPattern lsh_wide{.buckets = 2, .rounds = 2, .window = 90};
+  std::vector<NamedPattern> patterns{{"full", FullPattern{}},    {"block", block},
+                                     {"random", random},         {"lsh", lsh},
+                                     {"lsh_rounds", lsh_rounds}, {"lsh_wide", lsh_wide}};
   for (const RoutingSelection selection :
        {RoutingSelection::balanced, RoutingSelection::nearest, RoutingSelection::threshold}) {
     patterns.push_back({"routing_" + std::string(to_string(selection)),

@@ -3,6 +3,7 @@
 
 #include "routing/kernels/attend.h"
 #include "routing/kernels/query_view.h"
+#include "routing/kernels/repeated_keys.h"
 
 #include <cstdint>
 #include <vector>
@@ -24,6 +25,7 @@ class CachedPlan {
   std::vector<std::int32_t> query_order_, key_order_, key_rows_, query_origins_, member_rank_;
   std::vector<std::int64_t> groups_, unit_offsets_, member_offsets_, member_group_, view_offsets_;
   std::vector<kernels::QueryView> views_;
+  kernels::RepeatWords repeats_;
 };
 
 }  // namespace routing

@@ -297,6 +297,7 @@ CachedPlan HeadCache::append(const NewTokens& tokens, CachedPlan discarded) {
     sequence.length += tokens.tokens;
   }
   plan.store_rows_ = used_rows_;
+  if (shape_.rules.repeats == RepeatRule::once) kernels::mark_repeats(plan.plan(), plan.views_, plan.repeats_);
   return plan;
 }
 

@@ -6,7 +6,8 @@
 // Reformer sorts by bucket and cuts the sorted list into chunks, so that which keys a token sees depends on later
 // tokens. Here every bucket is its own list sorted by time and a query sees the last `window` members up to itself:
 // the same budget, and strictly causal. In cross-attention, where positions have no common time, a query sees all keys
-// of its bucket.
+// of its bucket. In one softmax over several rounds a key counts once, however many of them have found it: Reformer's
+// - log N_ij, here RepeatRule::once.
 #pragma once
 
 #include "routing/attention/plan.h"

@@ -102,6 +102,9 @@ class LshGroups : public Pattern {
       : config_(config), kind_(context.kind) {
     rules_.causal = context.kind == AttentionKind::causal_self;
     rules_.self = group.self;
+    // Reformer takes log N_ij off the logit of a key that N_ij rounds have found. A mean is over rounds, each with a
+    // softmax of its own, which is right only over all of its keys.
+    if (config.rounds > 1 && group.merge == Merge::lse) rules_.repeats = RepeatRule::once;
     if (context.kind != AttentionKind::cross) {
       rules_.lookback = config.window;
       rules_.lookahead = rules_.causal ? 0 : config.lookahead.value_or(config.window - 1);
@@ -119,7 +122,7 @@ class LshGroups : public Pattern {
 
   std::optional<ListRules> list_rules() const override {
     if (kind_ == AttentionKind::bidirectional_self) return std::nullopt;
-    return ListRules{.lists = config_.rounds * config_.buckets, .lookback = rules_.lookback};
+    return ListRules{.lists = config_.rounds * config_.buckets, .lookback = rules_.lookback, .repeats = rules_.repeats};
   }
   std::vector<TokenLists> token_lists(const at::Tensor& vectors,
                                       std::span<const std::int64_t> /*first_positions*/) const override {

@@ -6,6 +6,8 @@
 // sequence.
 #pragma once
 
+#include "routing/config/attention_rules.h"
+
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -19,6 +21,7 @@ struct ListRules {
   // Block-local heads: not 0 means that a query reads the keys of its own block of so many positions and of the one
   // before. Their plans number keys from the block before.
   std::int64_t block = 0;
+  RepeatRule repeats = RepeatRule::every_time;  // of a key in several lists that a query reads; lists in their order
   friend bool operator==(const ListRules&, const ListRules&) = default;
 };
 
