@@ -136,9 +136,12 @@ TEST(RecurrenceMarkdown, HasClassesAndPairedDifferences) {
     }
     return all;
   };
-  const std::string text = recurrence_markdown({{"local", 1, windows(2.0)}, {"routed", 1, windows(0.5)}}, "routed");
-  EXPECT_NE(text.find("| local | 1 | 2.7500 | - | 2.0000 | 3.0000 |"), std::string::npos) << text;
-  EXPECT_NE(text.find("| routed | 1 | 2.3750 | - | 0.5000 | 3.0000 |"), std::string::npos) << text;
+  const std::string text =
+      recurrence_markdown({{"local", 1, windows(2.0), {.heads = 4, .per_query = 12.0, .of_model = 48.0}},
+                           {"routed", 1, windows(0.5), {.heads = 1, .per_query = 33.4, .of_model = 69.4}}},
+                          "routed");
+  EXPECT_NE(text.find("| local | 1 | 2.7500 | - | 2.0000 | 3.0000 | 12 | 48 |"), std::string::npos) << text;
+  EXPECT_NE(text.find("| routed | 1 | 2.3750 | - | 0.5000 | 3.0000 | 33 | 69 |"), std::string::npos) << text;
   EXPECT_NE(text.find("far 0.2500, never 0.7500"), std::string::npos) << text;
   EXPECT_NE(text.find("| local | 1 | -0.3750 (-0.3750 to -0.3750) | - | -1.5000 (-1.5000 to -1.5000) | 0.0000"),
             std::string::npos)

@@ -54,6 +54,11 @@ TEST(ContentPairs, CountKeysOfOneHeadAndQuery) {
   EXPECT_GT(pairs.heads, 0);
   EXPECT_LT(pairs.heads, config.model.layers * config.attention.heads);
   EXPECT_TRUE(full->is_training());
+  // The local heads beside them, which see every key of so short a text that their windows allow.
+  const auto window = static_cast<double>(std::get<LocalPattern>(config.patterns.local.pattern).window);
+  const double by_local = (window * (window + 1) / 2 + window * (static_cast<double>(n) - window)) / n;
+  const auto local_heads = static_cast<double>(config.model.layers * config.attention.heads - pairs.heads);
+  EXPECT_DOUBLE_EQ(pairs.of_model, static_cast<double>(pairs.heads) * pairs.per_query + local_heads * by_local);
 
   config.attention.content = "local";
   std::get<LocalPattern>(config.patterns.local.pattern).window = 4;
@@ -61,6 +66,7 @@ TEST(ContentPairs, CountKeysOfOneHeadAndQuery) {
   const ContentPairs near = content_pairs(*local, tokens, MatmulPrecision::fp32);
   EXPECT_EQ(near.heads, config.model.layers * config.attention.heads);
   EXPECT_DOUBLE_EQ(near.per_query, (1 + 2 + 3 + 4.0 * (n - 3)) / n);
+  EXPECT_DOUBLE_EQ(near.of_model, near.per_query * static_cast<double>(near.heads));
 }
 
 TEST(ContentName, SaysWhatContentHeadsAre) {

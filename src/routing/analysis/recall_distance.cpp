@@ -32,11 +32,14 @@ ContentPairs content_pairs(TransformerImpl& model, const at::Tensor& tokens, Mat
   for (std::size_t layer = 0; layer < model.states().size(); ++layer) {
     const AttentionConfig attention = attention_of_layer(model.config(), static_cast<std::int64_t>(layer));
     for (std::size_t group = 0; group < attention.head_groups.size(); ++group) {
+      const Plan& plan = model.states()[layer].self.plans.at(group).plan;
+      const double of_group =
+          static_cast<double>(plan.attended_pairs()) / static_cast<double>(plan.batch() * plan.num_queries());
+      result.of_model += of_group;
       const bool local = std::holds_alternative<LocalPattern>(attention.head_groups[group].pattern);
       if (local != all_local) continue;
-      const Plan& plan = model.states()[layer].self.plans.at(group).plan;
       result.heads += plan.heads();
-      pairs += static_cast<double>(plan.attended_pairs()) / static_cast<double>(plan.batch() * plan.num_queries());
+      pairs += of_group;
     }
   }
   if (result.heads > 0) result.per_query = pairs / static_cast<double>(result.heads);

@@ -16,6 +16,7 @@ namespace routing {
 struct ContentPairs {
   std::int64_t heads = 0;  // content heads of all layers, or all heads where every head is local
   double per_query = 0.0;  // keys that one of them reads for a query, mean over heads and queries
+  double of_model = 0.0;   // keys that all heads of all layers read for a query, together
 };
 
 // Of tokens [batch, n]: attended pairs of the plans of the last group of each content layer, or of all local heads

@@ -29,6 +29,12 @@ std::string bits_text(double bits) {
   return text;
 }
 
+std::string keys_text(double keys) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.0f", keys);
+  return text;
+}
+
 std::string difference_text(const RecurrenceRow& row) {
   if (row.targets == 0) return "-";
   const std::string mean = (row.bits.ratio > 0.0 ? "+" : "") + bits_text(row.bits.ratio);
@@ -46,8 +52,13 @@ RecurrenceOfRow score_row(const FinishedRow& row) {
   LikelihoodOptions windows{.sequence_length = config.train.sequence_length,
                             .batch_size = config.eval.batch_size,
                             .precision = matmul_precision(config.train.precision)};
-  windows.scored = [&](const ScoredWindow& window) { scored.windows.push_back(window_recurrence(window, options)); };
+  std::vector<std::int64_t> first_window;
+  windows.scored = [&](const ScoredWindow& window) {
+    if (first_window.empty()) first_window.assign(window.tokens.begin(), window.tokens.end());
+    scored.windows.push_back(window_recurrence(window, options));
+  };
   token_likelihood(*model, data.part("test").tokens, windows);
+  scored.pairs = content_pairs(*model, at::tensor(first_window).unsqueeze(0), windows.precision);
   return scored;
 }
 
@@ -98,7 +109,9 @@ TableRow text_row(std::string id, std::string name, std::string reads, std::vect
 
 std::string recurrence_markdown(const std::vector<RecurrenceOfRow>& rows, const std::string& reference) {
   require<InputError>(!rows.empty(), "a report by recurrence needs at least one row");
-  std::string text = "| row | seed | all | near | far | never |\n|---|---|---|---|---|---|\n";
+  std::string text =
+      "| row | seed | all | near | far | never | keys per query of a content head | of all heads |\n"
+      "|---|---|---|---|---|---|---|---|\n";
   std::string shares;
   for (const RecurrenceOfRow& row : rows) {
     const std::vector<RecurrenceRow> classes = recurrence_rows(row.windows);
@@ -106,13 +119,13 @@ std::string recurrence_markdown(const std::vector<RecurrenceOfRow>& rows, const 
     for (std::size_t i = 0; i < kClasses; ++i) {
       text += " " + (classes.at(i).targets > 0 ? bits_text(classes.at(i).bits.ratio) : std::string("-")) + " |";
     }
-    text += "\n";
+    text += " " + keys_text(row.pairs.per_query) + " | " + keys_text(row.pairs.of_model) + " |\n";
     if (!shares.empty()) continue;
     for (std::size_t i = 1; i < kClasses; ++i) {
       shares += (i > 1 ? ", " : "") + classes.at(i).name + " " + bits_text(classes.at(i).share);
     }
   }
-  text += "\nBits a target. Shares of the classes: " + shares + ".\n";
+  text += "\nBits per target; keys counted in the first window. Shares of the classes: " + shares + ".\n";
   std::string differences;
   for (const RecurrenceOfRow& row : rows) {
     const auto same_seed = std::find_if(rows.begin(), rows.end(), [&](const RecurrenceOfRow& other) {

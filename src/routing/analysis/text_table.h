@@ -3,6 +3,7 @@
 // back a target could be found, and what the row `routed` pays less than every other, paired over windows.
 #pragma once
 
+#include "routing/analysis/recall_distance.h"
 #include "routing/analysis/recurrence_report.h"
 #include "routing/analysis/table_spec.h"
 
@@ -19,10 +20,11 @@ struct RecurrenceOfRow {
   std::string row = {};
   std::uint64_t seed = 1;
   std::vector<WindowRecurrence> windows = {};
+  ContentPairs pairs = {};  // counted in the first window
 };
 
-// Bits of every row by class, and the differences of `reference` from each row of the same seed with their intervals.
-// An InputError without rows, or if rows of a seed are of different windows.
+// Bits of every row by class and the keys that its heads read, and the differences of `reference` from each row of the
+// same seed with their intervals. An InputError without rows, or if rows of a seed are of different windows.
 std::string recurrence_markdown(const std::vector<RecurrenceOfRow>& rows, const std::string& reference);
 
 }  // namespace routing
