@@ -76,21 +76,12 @@ TEST(Centroids, CentroidsRevivedTogetherStandInDifferentPlaces) {
   }
 }
 
-// Running deviations of routing.fallback = margin and the quantiles of routing.target_share, by plain loops.
-TEST(Centroids, DeviationsAndSharesOfThresholdsEqualPlainLoops) {
+// With routing.target_share.
+TEST(Centroids, SharesOfThresholdsEqualPlainLoops) {
   const std::int64_t k = 5;
   const double share = 2.0 / k;
-  const auto pattern = make_routing({.clusters = k,
-                                     .window = 8,
-                                     .fallback = RoutingFallback::margin,
-                                     .target_share = 2.0,
-                                     .decay = 0.95,
-                                     .revive = false});
-  ASSERT_TRUE(pattern->centroids()->sigma().equal(at::ones({1, k}))) << "1 before the first update";
-  EXPECT_FALSE(make_routing({.clusters = k})->centroids()->sigma().defined()) << "files without it stay whole";
-  EXPECT_EQ(make_routing({.clusters = k})->named_buffers().size(), 6U);
-  EXPECT_EQ(pattern->named_buffers().size(), 7U);
-  std::vector<double> sigma(k, 1.0);
+  const auto pattern = make_routing({.clusters = k, .window = 8, .target_share = 2.0, .decay = 0.95, .revive = false});
+  EXPECT_EQ(pattern->named_buffers().size(), 6U);
   std::vector<double> tau(k, 0.0);
   for (std::uint64_t step = 0; step < 20; ++step) {
     const at::Tensor q = normed(random_tensor({3, 1, 21, kDim}, 50 + step, at::kFloat) + 0.5);
@@ -116,42 +107,13 @@ TEST(Centroids, DeviationsAndSharesOfThresholdsEqualPlainLoops) {
         // The 0.6 quantile of 63 scores against the moved centroids: the one of rank 37.
         std::sort(scores.begin(), scores.end());
         tau[c] = scores[37];
-        sigma[c] = deviation;
       } else {
         tau[c] += deviation * (passing - share);
-        sigma[c] = 0.9 * sigma[c] + 0.1 * deviation;
       }
       const auto cluster = static_cast<std::int64_t>(c);
       ASSERT_NEAR(pattern->centroids()->tau()[0][cluster].item<double>(), tau[c], 2e-4) << "step " << step;
-      ASSERT_NEAR(pattern->centroids()->sigma()[0][cluster].item<double>(), sigma[c], 2e-4) << "step " << step;
     }
   }
-}
-
-TEST(Centroids, ARevivedCentroidGetsTheDeviationOfItsOwnScores) {
-  const auto pattern = make_routing({.clusters = 4,
-                                     .window = 16,
-                                     .fallback = RoutingFallback::margin,
-                                     .balance = RoutingBalance::none,
-                                     .dead_patience = 1});
-  // The last is far from passing 0 for any token, and the others stand where the tokens are.
-  at::Tensor start = directions().clone();
-  start[3] = -directions().sum(0);
-  pattern->centroids()->set_centroids(start.unsqueeze(0));
-  // 32 tokens, as many as a sample has; half of them like the direction that nobody serves.
-  const at::Tensor q = at::cat({directions()[3].expand({16, kDim}), directions()[0].expand({16, kDim})});
-  EXPECT_EQ(train_step(*pattern, q.view({1, 1, 32, kDim})).revived, 1);
-  ASSERT_TRUE(pattern->centroids()->centroids()[0][3].equal(directions()[3]));
-  // Scores are 8 and 0, half of each: their deviation is 4.
-  EXPECT_NEAR(pattern->centroids()->sigma()[0][3].item<double>(), 4.0, 1e-5);
-}
-
-TEST(Centroids, ScoresThatAreAllEqualLeaveADeviationThatCanDivide) {
-  const auto pattern = make_routing({.clusters = 3, .fallback = RoutingFallback::margin});
-  const at::Tensor q = directions()[0].expand({1, 1, 20, kDim}).contiguous();
-  for (int step = 0; step < 400; ++step) train_step(*pattern, q);
-  EXPECT_GT(pattern->centroids()->sigma().min().item<double>(), 0.0);
-  EXPECT_LT(pattern->centroids()->sigma().max().item<double>(), 1e-2) << "sums of float32 leave a little";
 }
 
 // Tokens (3, 0, 0), (2, 1, 0), (0, 0, 5) and (1, 1, 1) with thresholds (2.5, 4, 4): the first and the third pass one,

@@ -71,25 +71,13 @@ TEST(RoutingSelection, ThresholdJoinsEveryPassedCluster) {
   EXPECT_EQ(select_members(kTokens, kAll, axes.view(), pattern).members, (Lists{{0, 1, 2, 4}, {5}, {3}}));
 }
 
-TEST(RoutingSelection, ATokenThatPassesNoThresholdJoinsTheOneItMissesByTheFewestDeviations) {
+TEST(RoutingSelection, ATokenThatPassesNoThresholdJoinsTheBestScore) {
   const Axes axes{.tau = {6, 4, 9}};
-  const std::vector<float> sigma{4, 0.5, 16};
   RoutingPattern pattern{.selection = RoutingSelection::threshold, .clusters = 3};
-  const auto selected = [&] {
-    CentroidView view = axes.view();
-    view.sigma = sigma.data();
-    return select_members(kTokens, kAll, view, pattern);
-  };
+  const auto selected = [&] { return select_members(kTokens, kAll, axes.view(), pattern); };
   // Only token 3 passes, cluster 2. The best score of the others is cluster 0's, on ties too.
   EXPECT_EQ(selected().members, (Lists{{0, 1, 2, 4, 5}, {}, {3}}));
   EXPECT_EQ(selected().totals.fallback, 5);
-  // (s - tau) / sigma: (-1/4, -6, -9/16), (-1/2, -2, -7/16), (-5/4, -6, -1/2), -, (-1/2, -8, -10/16), (-3/4, -2,
-  // -6/16).
-  pattern.fallback = RoutingFallback::margin;
-  EXPECT_EQ(selected().members, (Lists{{0, 4}, {}, {1, 2, 3, 5}}));
-  EXPECT_EQ(selected().totals.fallback, 5);
-  EXPECT_EQ(selected().committed, (std::vector<std::int32_t>{0, 0, 0, 2, 0, 0}))
-      << "what is joined changes nothing here";
   // Nearest and balanced pass no thresholds, so nothing falls back.
   pattern.selection = RoutingSelection::nearest;
   EXPECT_EQ(selected().totals.fallback, 0);
@@ -97,36 +85,17 @@ TEST(RoutingSelection, ATokenThatPassesNoThresholdJoinsTheOneItMissesByTheFewest
   EXPECT_EQ(selected().totals.fallback, 0);
 }
 
-TEST(RoutingSelection, CommitmentGoesToTheCentroidThatTheKeyNames) {
-  const Axes axes{.tau = {2, 0, 1}};
-  RoutingPattern pattern{.selection = RoutingSelection::threshold, .clusters = 3, .commit_to = CommitTo::nearest};
-  // Shifted: (3, 1, -1) (2, 3, 1) (-1, 1, 0) (-2, 2, 8) (2, 0, -2) (1, 3, 2).
-  const UnitSelection nearest = select_members(kTokens, kAll, axes.view(), pattern);
-  EXPECT_EQ(nearest.committed, (std::vector<std::int32_t>{0, 1, 1, 2, 0, 1}));
-  // To the axes 0 1 1 2 0 1: 17, 16 + 4 + 4, 2, 4 + 64, 9 + 1, 9 + 4 + 9.
-  EXPECT_DOUBLE_EQ(nearest.totals.squared_distance, 17.0 + 24.0 + 2.0 + 68.0 + 10.0 + 22.0);
-  EXPECT_EQ(nearest.totals.moving, (std::vector<std::int64_t>{5, 0, 1})) << "by update_from, as before";
-  pattern.commit_to = CommitTo::argmax;
-  EXPECT_EQ(select_members(kTokens, kAll, axes.view(), pattern).committed,
-            (std::vector<std::int32_t>{0, 0, 0, 2, 0, 0}));
-}
-
 // By plain loops, with many tokens that fall back, ties and thresholds of all heights.
-TEST(RoutingSelection, MarginFallbackEqualsPlainLoops) {
+TEST(RoutingSelection, ThresholdEqualsPlainLoops) {
   for (std::uint64_t seed = 0; seed < 50; ++seed) {
     // Whole numbers, so that scores are exact and ties common.
     const at::Tensor x = (random_tensor({130, 6}, seed) * 2.0).round().to(at::kFloat).contiguous();
     const at::Tensor mu = (random_tensor({37, 6}, seed + 1) * 2.0).round().to(at::kFloat).contiguous();
     const at::Tensor tau = (random_tensor({37}, seed + 2) * 4.0).round().to(at::kFloat) + 16.0;
-    const at::Tensor sigma = (random_tensor({37}, seed + 3).abs() * 2.0).ceil().to(at::kFloat) + 1.0;
-    const CentroidView view{.centroids = mu.data_ptr<float>(),
-                            .tau = tau.data_ptr<float>(),
-                            .clusters = 37,
-                            .dim = 6,
-                            .sigma = sigma.data_ptr<float>()};
+    const CentroidView view{.centroids = mu.data_ptr<float>(), .tau = tau.data_ptr<float>(), .clusters = 37, .dim = 6};
     std::vector<std::int32_t> valid(130);
     for (std::int32_t t = 0; t < 130; ++t) valid[static_cast<std::size_t>(t)] = t;
-    const RoutingPattern pattern{.clusters = 37, .max_memberships = 37, .fallback = RoutingFallback::margin};
+    const RoutingPattern pattern{.clusters = 37, .max_memberships = 37};
     const UnitSelection unit =
         select_members({x.data_ptr<float>(), static_cast<std::size_t>(x.numel())}, valid, view, pattern);
     Lists expected(37);
@@ -134,17 +103,17 @@ TEST(RoutingSelection, MarginFallbackEqualsPlainLoops) {
     for (std::int32_t t = 0; t < 130; ++t) {
       bool passed = false;
       std::size_t best = 0;
-      float best_margin = -std::numeric_limits<float>::infinity();
+      float best_score = -std::numeric_limits<float>::infinity();
       for (std::size_t c = 0; c < 37; ++c) {
         float score = 0.0F;
         for (std::size_t d = 0; d < 6; ++d) {
           score += x.data_ptr<float>()[static_cast<std::size_t>(t) * 6 + d] * mu.data_ptr<float>()[c * 6 + d];
         }
-        const float margin = (score - tau.data_ptr<float>()[c]) / sigma.data_ptr<float>()[c];
-        if (margin >= 0.0F) expected[c].push_back(t);
-        passed = passed || margin >= 0.0F;
-        if (margin > best_margin) best = c;
-        best_margin = std::max(best_margin, margin);
+        const bool passes = score >= tau.data_ptr<float>()[c];
+        if (passes) expected[c].push_back(t);
+        passed = passed || passes;
+        if (score > best_score) best = c;
+        best_score = std::max(best_score, score);
       }
       if (passed) continue;
       expected[best].push_back(t);
@@ -363,19 +332,12 @@ TEST(RoutingSelection, TokensAloneJoinTheClustersOfTheWholeSequence) {
   const at::Tensor tokens = random_tensor({200, 24}, 31, at::kFloat);
   const at::Tensor centroids = random_tensor({70, 24}, 32, at::kFloat);
   const at::Tensor tau = random_tensor({70}, 33, at::kFloat) * 2.0 + 6.0;
-  const at::Tensor sigma = random_tensor({70}, 34, at::kFloat).abs() + 0.5;
-  const CentroidView view{.centroids = centroids.data_ptr<float>(),
-                          .tau = tau.data_ptr<float>(),
-                          .clusters = 70,
-                          .dim = 24,
-                          .sigma = sigma.data_ptr<float>()};
+  const CentroidView view{
+      .centroids = centroids.data_ptr<float>(), .tau = tau.data_ptr<float>(), .clusters = 70, .dim = 24};
   std::vector<std::int32_t> valid(200);
   for (std::int32_t i = 0; i < 200; ++i) valid[static_cast<std::size_t>(i)] = i;
-  using Choice = std::pair<RoutingSelection, RoutingFallback>;
-  for (const auto& [selection, fallback] : {Choice{RoutingSelection::nearest, RoutingFallback::argmax},
-                                            Choice{RoutingSelection::threshold, RoutingFallback::argmax},
-                                            Choice{RoutingSelection::threshold, RoutingFallback::margin}}) {
-    const RoutingPattern pattern{.selection = selection, .clusters = 70, .max_memberships = 3, .fallback = fallback};
+  for (const RoutingSelection selection : {RoutingSelection::nearest, RoutingSelection::threshold}) {
+    const RoutingPattern pattern{.selection = selection, .clusters = 70, .max_memberships = 3};
     const std::span<const float> all(tokens.data_ptr<float>(), 200 * 24);
     const UnitSelection whole = select_members(all, valid, view, pattern);
     EXPECT_EQ(whole.totals.fallback > 0, selection == RoutingSelection::threshold);

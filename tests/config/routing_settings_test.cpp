@@ -129,8 +129,6 @@ TEST(RoutingSettings, OursIsTheColumnOursOfTheDesign) {
   EXPECT_EQ(settings.routing().balance, RoutingBalance::threshold);
   EXPECT_EQ(settings.routing().balance_rate, 1.0);
   EXPECT_EQ(settings.routing().target_share, 1.0);
-  EXPECT_EQ(settings.routing().fallback, RoutingFallback::argmax);
-  EXPECT_EQ(settings.routing().commit_to, CommitTo::argmax);
   EXPECT_EQ(settings.routing().commitment, 1e-4);
   EXPECT_FALSE(settings.routing().commitment_twice_if_shared);
   EXPECT_FALSE(settings.routing().scale_before_norm);
@@ -304,8 +302,6 @@ TEST(RoutingKeys, WrongWordsAreRefusedWithTheNearest) {
   expect_part(refusal_of_value("routing.separate_update", "pooling"), "did you mean pooled?");
   expect_part(refusal_of_value("routing.init", "gausian"), "did you mean gaussian?");
   expect_part(refusal_of_value("routing.balance", "non"), "did you mean none?");
-  expect_part(refusal_of_value("routing.fallback", "margins"), "did you mean margin?");
-  expect_part(refusal_of_value("routing.commit_to", "neares"), "did you mean nearest?");
 }
 
 TEST(RoutingKeys, WrongNumbersAreRefused) {
@@ -362,10 +358,6 @@ TEST(RoutingWords, AreWhatTheConfigurationSays) {
   EXPECT_EQ(to_string(RoutingSelection::balanced), "balanced");
   EXPECT_EQ(to_string(RoutingSelection::nearest), "nearest");
   EXPECT_EQ(to_string(RoutingSelection::threshold), "threshold");
-  EXPECT_EQ(to_string(RoutingFallback::argmax), "argmax");
-  EXPECT_EQ(to_string(RoutingFallback::margin), "margin");
-  EXPECT_EQ(to_string(CommitTo::argmax), "argmax");
-  EXPECT_EQ(to_string(CommitTo::nearest), "nearest");
   EXPECT_EQ(to_string(RoutingBalance::threshold), "threshold");
   EXPECT_EQ(to_string(RoutingBalance::none), "none");
   EXPECT_EQ(to_string(CentroidUpdate::mean), "mean");

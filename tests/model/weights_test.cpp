@@ -173,30 +173,6 @@ TEST_F(WeightsOnDisk, WhatDoesNotFitIsNamedAndTheModelStaysAsItWas) {
   EXPECT_TRUE(at::equal(before + 1, model->named_parameters()["embedding"]));
 }
 
-// Running deviations are kept only where routing.fallback = margin reads them: files without them stay whole, and do
-// not pass for a model that needs them.
-TEST_F(WeightsOnDisk, DeviationsOfScoresAreInAFileExactlyWhereTheyAreRead) {
-  ExperimentConfig config = small_experiment();
-  Transformer plain(config, at::TensorOptions().dtype(at::kFloat));
-  config.routing.routing().fallback = RoutingFallback::margin;
-  Transformer margin(config, at::TensorOptions().dtype(at::kFloat));
-  margin->train();
-  margin->loss(random_tokens(2, 32, 256, 1), {});
-  margin->update_centroids();
-  for (const auto& [name, value] : named_tensors(*plain)) EXPECT_FALSE(name.ends_with("sigma")) << name;
-  EXPECT_EQ(named_tensors(*margin).size(), named_tensors(*plain).size() + 2) << "one for each layer";
-  const std::string refusal = message_of([&] { load_tensors(*margin, named_tensors(*plain), "old.safetensors"); });
-  EXPECT_EQ(refusal.find("old.safetensors: tensor 'layer0."), 0U) << refusal;
-  EXPECT_NE(refusal.find(".sigma' [2, 4] is missing; the file belongs to another configuration"), std::string::npos)
-      << refusal;
-  margin->eval();
-  save_model(file(), *margin, {});
-  Transformer loaded = load_model(file());
-  EXPECT_EQ(loaded->config(), config);
-  const at::Tensor tokens = random_tokens(2, 32, 256, 2);
-  EXPECT_TRUE(at::equal(margin->logits(tokens, {}), loaded->logits(tokens, {})));
-}
-
 TEST_F(WeightsOnDisk, AFileWithoutConfigurationIsRefused) {
   write_safetensors(file(), {.tensors = {{"a", at::zeros({2})}}});
   EXPECT_NE(message_of([&] { load_model(file()); }).find("holds no 'config'"), std::string::npos);

@@ -10,9 +10,6 @@ namespace routing {
 namespace {
 
 constexpr double kSmallestDeviation = 1e-12;
-// Of sigma: a step sees enough tokens for a deviation, and some ten of them smooth its noise.
-constexpr double kSigmaDecay = 0.9;
-constexpr double kSmallestSigma = 1e-6;  // it divides
 
 // The share-quantile of the scores of sampled vectors against one centroid: about (1 - share) of them, and at least
 // one, lie at or above it.
@@ -25,27 +22,11 @@ float score_quantile(const float* centroid, const Vectors& vectors, double share
   return static_cast<float>(scores[rank]);
 }
 
-double deviation_of(double sum, double square_sum, double n) {
-  const double mean = sum / n;
-  return std::sqrt(std::max(0.0, square_sum / n - mean * mean));
-}
-
 double deviation(const ClusterTotals& totals, std::int64_t cluster) {
   const auto c = static_cast<std::size_t>(cluster);
-  return deviation_of(totals.score_sum[c], totals.score_square_sum[c], static_cast<double>(totals.tokens));
-}
-
-// The deviation of the scores of sampled vectors against one centroid, as far as it may divide.
-float sampled_sigma(const float* centroid, const Vectors& vectors) {
-  double sum = 0.0;
-  double square_sum = 0.0;
-  for (const auto& vector : vectors) {
-    const double score = dot_product(centroid, vector);
-    sum += score;
-    square_sum += score * score;
-  }
-  return static_cast<float>(
-      std::max(kSmallestSigma, deviation_of(sum, square_sum, static_cast<double>(vectors.size()))));
+  const auto n = static_cast<double>(totals.tokens);
+  const double mean = totals.score_sum[c] / n;
+  return std::sqrt(std::max(0.0, totals.score_square_sum[c] / n - mean * mean));
 }
 
 // Vectors in ascending order of their best score against any centroid; equal ones keep their order.
@@ -106,22 +87,6 @@ double Centroids::follow_tau(const HostCentroids& host, const ClusterTotals& tot
   return drift / static_cast<double>(pattern_.clusters);
 }
 
-// Against the centroids as they are now, as start_tau.
-void Centroids::start_sigma(const HostCentroids& host, std::int64_t head) const {
-  const Vectors vectors = sampled(head);
-  for (std::int64_t c = 0; !vectors.empty() && c < pattern_.clusters; ++c) {
-    host.deviation(head, c) = sampled_sigma(host.centroid(head, c), vectors);
-  }
-}
-
-void Centroids::follow_sigma(const HostCentroids& host, const ClusterTotals& totals, std::int64_t head) const {
-  for (std::int64_t c = 0; c < pattern_.clusters; ++c) {
-    float& sigma = host.deviation(head, c);
-    const double followed = kSigmaDecay * sigma + (1.0 - kSigmaDecay) * deviation(totals, c);
-    sigma = static_cast<float>(std::max(kSmallestSigma, followed));
-  }
-}
-
 // As if just drawn there.
 void Centroids::place(const HostCentroids& host, std::int64_t head, std::int64_t c, const std::vector<float>& vector,
                       const Vectors& sample) const {
@@ -131,7 +96,6 @@ void Centroids::place(const HostCentroids& host, std::int64_t head, std::int64_t
   if (pattern_.balance == RoutingBalance::threshold) {
     host.threshold(head, c) = score_quantile(vector.data(), sample, 1.0 - target());
   }
-  if (host.sigma.defined()) host.deviation(head, c) = sampled_sigma(vector.data(), sample);
 }
 
 // Dead centroids get the places of the sampled tokens that the others serve worst. Equal tokens have equal vectors in

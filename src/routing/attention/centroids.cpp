@@ -23,11 +23,7 @@ at::Tensor on_host(const at::Tensor& buffer) {
 }  // namespace
 
 CentroidView HostCentroids::view(std::int64_t head) const {
-  return {.centroids = centroid(head, 0),
-          .tau = &threshold(head, 0),
-          .clusters = clusters(),
-          .dim = dim(),
-          .sigma = sigma.defined() ? &deviation(head, 0) : nullptr};
+  return {.centroids = centroid(head, 0), .tau = &threshold(head, 0), .clusters = clusters(), .dim = dim()};
 }
 
 Centroids::Centroids(const RoutingPattern& pattern, std::int64_t heads, std::int64_t dim, std::uint64_t key,
@@ -45,17 +41,13 @@ Centroids::Centroids(const RoutingPattern& pattern, std::int64_t heads, std::int
   // The authors start counts at 0 and the sum at the centroid all the same.
   sums_ = register_buffer("sums", start * (pattern.initial_count > 0.0 ? pattern.initial_count : 1.0));
   tau_ = register_buffer("tau", at::zeros({heads, pattern.clusters}, floats));
-  // Only where it is read, so that files of models without it stay whole.
-  if (pattern.fallback == RoutingFallback::margin) {
-    sigma_ = register_buffer("sigma", at::ones({heads, pattern.clusters}, floats));
-  }
   empty_updates_ = register_buffer("empty_updates", at::zeros({heads, pattern.clusters}, integers));
   updates_ = register_buffer("updates", at::zeros({}, integers));
 }
 
 std::size_t Centroids::sample_size() const {
-  const bool needed_first = pattern_.balance == RoutingBalance::threshold ||
-                            pattern_.init == CentroidInit::first_batch_kmeans || sigma_.defined();
+  const bool needed_first =
+      pattern_.balance == RoutingBalance::threshold || pattern_.init == CentroidInit::first_batch_kmeans;
   if (needed_first && updates() == 0) return kFirstSample;
   // Only a centroid about to lose its patience needs a place to go.
   const bool waiting = pattern_.revive && empty_updates_.max().item<std::int64_t>() + 1 >= pattern_.dead_patience;
@@ -72,7 +64,6 @@ HostCentroids Centroids::host() const {
   host.counts = on_host(counts_);
   host.sums = on_host(sums_);
   host.tau = on_host(tau_);
-  if (sigma_.defined()) host.sigma = on_host(sigma_);
   return host;
 }
 
@@ -188,23 +179,13 @@ RoutingStatistics Centroids::update() {
     if (pattern_.balance == RoutingBalance::threshold) {
       drift += first ? start_tau(state, all, head) : follow_tau(state, all, head);
     }
-    if (state.sigma.defined()) {
-      if (first) {
-        start_sigma(state, head);
-      } else {
-        follow_sigma(state, all, head);
-      }
-    }
     if (pattern_.revive) statistics.revived += revive_dead(state, all, head);
   }
   statistics.tau_drift = drift / static_cast<double>(heads_);
-  const std::vector<std::pair<at::Tensor, at::Tensor>> moved{{centroids_, state.centroids},
-                                                             {counts_, state.counts},
-                                                             {sums_, state.sums},
-                                                             {tau_, state.tau},
-                                                             {sigma_, state.sigma}};
+  const std::vector<std::pair<at::Tensor, at::Tensor>> moved{
+      {centroids_, state.centroids}, {counts_, state.counts}, {sums_, state.sums}, {tau_, state.tau}};
   for (const auto& [buffer, host_copy] : moved) {
-    if (buffer.defined() && !buffer.is_same(host_copy)) buffer.copy_(host_copy);
+    if (!buffer.is_same(host_copy)) buffer.copy_(host_copy);
   }
   updates_ += 1;
   pending_ = {};

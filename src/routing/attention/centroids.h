@@ -17,7 +17,6 @@
 //            s over the step; after the very first step instead the (1 - target / k) quantile of the scores of a sample
 //            of its tokens against the moved centroids
 //
-// With routing.fallback = margin a moving average of sigma_c is kept as well, 1 before the first update.
 #pragma once
 
 #include "routing/attention/kmeans.h"
@@ -37,7 +36,6 @@ namespace routing {
 // that already, copies otherwise.
 struct HostCentroids {
   at::Tensor centroids, counts, sums, tau;
-  at::Tensor sigma;  // undefined unless routing.fallback = margin
 
   CentroidView view(std::int64_t head) const;
   std::int64_t clusters() const { return centroids.size(1); }
@@ -47,7 +45,6 @@ struct HostCentroids {
   float* sum(std::int64_t head, std::int64_t c) const { return row(sums, head, c); }
   float& count(std::int64_t head, std::int64_t c) const { return counts.data_ptr<float>()[head * clusters() + c]; }
   float& threshold(std::int64_t head, std::int64_t c) const { return tau.data_ptr<float>()[head * clusters() + c]; }
-  float& deviation(std::int64_t head, std::int64_t c) const { return sigma.data_ptr<float>()[head * clusters() + c]; }
 
  private:
   float* row(const at::Tensor& rows, std::int64_t head, std::int64_t c) const {
@@ -71,8 +68,6 @@ class Centroids : public torch::nn::Module {
   const at::Tensor& tau() const { return tau_; }              // float [heads, clusters]
   const at::Tensor& counts() const { return counts_; }        // float [heads, clusters]
   const at::Tensor& sums() const { return sums_; }            // float [heads, clusters, dim]
-  // float [heads, clusters]: running deviations of the scores; undefined unless routing.fallback = margin.
-  const at::Tensor& sigma() const { return sigma_; }
   std::int64_t updates() const { return updates_.item<std::int64_t>(); }
 
   // Sets the centroids, for tests and imports, as if they had been drawn: moving averages start from them.
@@ -105,8 +100,6 @@ class Centroids : public torch::nn::Module {
   // Both return the mean |change| of tau in standard deviations.
   double start_tau(const HostCentroids& host, const ClusterTotals& totals, std::int64_t head) const;
   double follow_tau(const HostCentroids& host, const ClusterTotals& totals, std::int64_t head) const;
-  void start_sigma(const HostCentroids& host, std::int64_t head) const;
-  void follow_sigma(const HostCentroids& host, const ClusterTotals& totals, std::int64_t head) const;
   void place(const HostCentroids& host, std::int64_t head, std::int64_t c, const std::vector<float>& vector,
              const Vectors& sample) const;
   double target() const { return pattern_.target_share / static_cast<double>(pattern_.clusters); }
@@ -115,7 +108,7 @@ class Centroids : public torch::nn::Module {
   RoutingPattern pattern_;
   std::int64_t heads_, dim_;
   std::uint64_t key_;
-  at::Tensor centroids_, counts_, sums_, tau_, sigma_;
+  at::Tensor centroids_, counts_, sums_, tau_;
   at::Tensor empty_updates_;  // int64 [heads, clusters]: updates in a row without members
   at::Tensor updates_;        // int64 scalar
   StepTotals pending_, evaluation_;

@@ -23,7 +23,7 @@ class RoutingGroups : public Pattern {
  public:
   RoutingGroups(const HeadGroupConfig& group, const RoutingPattern& config, const PatternContext& context);
 
-  // The commitment loss: weight * mean over real tokens, heads and dimensions of (x - centroid of commit_to)^2, for
+  // The commitment loss: weight * mean over real tokens, heads and dimensions of (x - centroid of the best s)^2, for
   // queries and, if separate, for keys; differentiable in them, not in the centroids.
   at::Tensor auxiliary_loss(const at::Tensor& queries, const at::Tensor& keys, const PatternPlan& plan) const override;
   Centroids* centroids() override { return centroids_.get(); }

@@ -100,23 +100,6 @@ void keep_best(const kernels::ScoreBlock& block, const float* tau, std::size_t t
   std::sort(passed.begin(), last);
 }
 
-// The cluster whose threshold token t misses by the fewest deviations; the lower number on a tie.
-std::int32_t best_margin(const kernels::ScoreBlock& block, const CentroidView& view, std::size_t t) {
-  const auto margin = [&](std::int64_t c) {
-    return (block.scores[static_cast<std::size_t>(c * kernels::kBlockTokens) + t] - view.tau[c]) / view.sigma[c];
-  };
-  std::int64_t best = 0;
-  float most = margin(0);
-  for (std::int64_t c = 1; c < view.clusters; ++c) {
-    const float other = margin(c);
-    if (other > most) {
-      most = other;
-      best = c;
-    }
-  }
-  return static_cast<std::int32_t>(best);
-}
-
 // Appends the clusters of token t of a block that was scored and chosen for, ascending. Says whether it fell back,
 // having passed no threshold.
 bool append_clusters(const kernels::ScoreBlock& block, const CentroidView& view, const RoutingPattern& pattern,
@@ -133,7 +116,7 @@ bool append_clusters(const kernels::ScoreBlock& block, const CentroidView& view,
   }
   const auto most = static_cast<std::size_t>(pattern.max_memberships);
   if (joined.size() == before) {
-    joined.push_back(pattern.fallback == RoutingFallback::margin ? best_margin(block, view, t) : block.argmax[t]);
+    joined.push_back(block.argmax[t]);
     return true;
   }
   if (joined.size() - before > most) {
@@ -193,13 +176,12 @@ class Selector {
     kernels::choose_centroids(centroids_, block_);
     kernels::add_scores(centroids_, tokens.count, block_,
                         {totals.score_sum.data(), totals.score_square_sum.data(), totals.passing.data()});
-    const auto& committed = pattern_.commit_to == CommitTo::nearest ? block_.nearest : block_.argmax;
     for (std::size_t t = 0; t < static_cast<std::size_t>(tokens.count); ++t) {
       ++totals.argmax[static_cast<std::size_t>(block_.argmax[t])];
       ++totals.nearest[static_cast<std::size_t>(block_.nearest[t])];
-      result_.committed[static_cast<std::size_t>(tokens.positions[t])] = committed[t];
+      result_.committed[static_cast<std::size_t>(tokens.positions[t])] = block_.argmax[t];
     }
-    totals.squared_distance += kernels::squared_distance(centroids_, tokens, committed.data());
+    totals.squared_distance += kernels::squared_distance(centroids_, tokens, block_.argmax.data());
     if (pattern_.update_from == UpdateFrom::argmax) move(tokens, block_.argmax.data());
     if (pattern_.update_from == UpdateFrom::nearest) move(tokens, block_.nearest.data());
     if (best_) {

@@ -17,8 +17,6 @@ struct CentroidView {
   const float* tau = nullptr;        // [clusters]
   std::int64_t clusters = 0;
   std::int64_t dim = 0;
-  const float* sigma =
-      nullptr;  // [clusters], above 0: deviations of the scores; read by routing.fallback = margin only
 };
 
 // Sums over tokens, one number a cluster: what the update and the statistics need. Adding two gives that of all tokens.
@@ -31,7 +29,7 @@ struct ClusterTotals {
   std::int64_t unrouted = 0;          // tokens in no cluster
   std::int64_t overlapping = 0;       // tokens in several
   std::int64_t fallback = 0;          // tokens of `threshold` that passed none and joined a cluster all the same
-  double squared_distance = 0.0;      // of tokens to the centroid they commit to (routing.commit_to), summed
+  double squared_distance = 0.0;      // of tokens to the centroid they commit to, summed
   std::vector<std::int64_t> argmax;   // tokens whose best s is this cluster's
   std::vector<std::int64_t> nearest;  // tokens whose best s - tau is
   std::vector<std::int64_t> passing;  // tokens with s >= tau

@@ -14,20 +14,12 @@ std::string_view to_string(RoutingSelection selection) {
   return "";
 }
 
-std::string_view to_string(RoutingFallback fallback) {
-  return fallback == RoutingFallback::argmax ? "argmax" : "margin";
-}
-
 std::string_view to_string(RoutingBalance balance) {
   return balance == RoutingBalance::threshold ? "threshold" : "none";
 }
 
 std::string_view to_string(CentroidUpdate update) {
   return update == CentroidUpdate::mean ? "mean" : "sum";
-}
-
-std::string_view to_string(CommitTo target) {
-  return target == CommitTo::argmax ? "argmax" : "nearest";
 }
 
 std::string_view to_string(UpdateFrom from) {

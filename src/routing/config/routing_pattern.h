@@ -11,13 +11,8 @@ namespace routing {
 enum class RoutingSelection {
   balanced,   // the `window` best tokens of the whole sequence, as in the paper: reads the future
   nearest,    // each token joins the best s_tc - tau_c
-  threshold,  // each token joins every c with s_tc >= tau_c; the `fallback` if there is none, the best m if more
+  threshold,  // each token joins every c with s_tc >= tau_c; argmax_c s_tc if there is none, the best m if more
 };
-
-// What a token of `threshold` joins that passes no threshold: the best s_tc, or the best (s_tc - tau_c) / sigma_c, with
-// sigma_c the running standard deviation of the scores of c. The first favours long centroids, the second those whose
-// threshold was missed by least.
-enum class RoutingFallback { argmax, margin };
 
 // What keeps clusters equally large: thresholds that follow the share of tokens above them, or nothing.
 enum class RoutingBalance { threshold, none };
@@ -27,9 +22,6 @@ enum class CentroidUpdate {
   sum,   // mu <- decay mu + (1 - decay) / 2 * (sum of queries + sum of keys), as printed in the paper: grows with the
          // batch, so that the first centroid to win many tokens soon wins all
 };
-
-// Which centroid the commitment loss draws a token to: that of its best s_tc, or of its best s_tc - tau_c.
-enum class CommitTo { argmax, nearest };
 
 // Which tokens move a centroid: those whose s_tc, or s_tc - tau_c, is best for it; all its members; or none.
 enum class UpdateFrom { argmax, nearest, members, none };
@@ -46,7 +38,6 @@ struct RoutingPattern {
   std::int64_t window = 256;
   std::optional<std::int64_t> lookahead = std::nullopt;  // bidirectional nearest and threshold; absent means window - 1
   std::int64_t max_memberships = 4;                      // of threshold
-  RoutingFallback fallback = RoutingFallback::argmax;    // of threshold
   // Cross-attention of nearest and threshold: each centroid takes its best `window` keys, as in balanced, instead of
   // keys choosing centroids. The source is known as a whole, so this reads no future, and no query is left without
   // keys.
@@ -69,8 +60,7 @@ struct RoutingPattern {
   CentroidInit init = CentroidInit::gaussian;
   std::int64_t kmeans_iterations = 10;
 
-  double commitment = 1e-4;  // weight of the mean squared distance to the centroid of `commit_to`
-  CommitTo commit_to = CommitTo::argmax;
+  double commitment = 1e-4;                 // weight of the mean squared distance to the centroid of the best s_tc
   bool commitment_twice_if_shared = false;  // the authors' code adds the term for queries and for keys, even if equal
 
   bool revive = true;               // give a centroid without members a new place
@@ -81,10 +71,8 @@ struct RoutingPattern {
 };
 
 std::string_view to_string(RoutingSelection selection);
-std::string_view to_string(RoutingFallback fallback);
 std::string_view to_string(RoutingBalance balance);
 std::string_view to_string(CentroidUpdate update);
-std::string_view to_string(CommitTo target);
 std::string_view to_string(UpdateFrom from);
 std::string_view to_string(CentroidInit init);
 std::string_view to_string(SeparateUpdate update);

@@ -28,8 +28,6 @@ std::vector<ConfigKey<RoutingSettings>> make_keys() {
   routing.add("window", &P::window,
               "members of a cluster (balanced), or how far a query looks back in the list of its cluster");
   routing.add("max_memberships", &P::max_memberships, "most clusters a token joins, of threshold");
-  routing.add_word("fallback", &P::fallback, std::array{RoutingFallback::argmax, RoutingFallback::margin},
-                   "what a token of threshold joins that passes none: argmax of the score, or of its margin");
   routing.add("balanced_source", &P::balanced_source,
               "across sequences each cluster takes the best keys of the source, as balanced does");
   group.add("shared_query_key", &G::shared_query_key, "keys are the queries");
@@ -66,8 +64,6 @@ std::vector<ConfigKey<RoutingSettings>> make_keys() {
   routing.add("balance_rate", &P::balance_rate, "how fast thresholds follow the shares of tokens");
   routing.add("target_share", &P::target_share, "thresholds aim at this many times 1 / clusters of all tokens");
   routing.add("commitment", &P::commitment, "weight of the squared distance to a centroid");
-  routing.add_word("commit_to", &P::commit_to, std::array{CommitTo::argmax, CommitTo::nearest},
-                   "the centroid of that loss: argmax of the score, or nearest, of score - threshold");
   routing.add("commitment_twice_if_shared", &P::commitment_twice_if_shared,
               "count that loss for queries and again for keys that are the same");
   layer.add("head_mix", &RoutingSettings::head_mix,
