@@ -12,7 +12,7 @@ using testing::random_tensor;
 
 constexpr std::int64_t kTokens = 48;
 constexpr std::int64_t kWidth = 16;
-constexpr std::int64_t kLayers = 3;
+constexpr std::int64_t kLayers = 3;  // of which the last has a convolution of two taps
 
 // A stack of residual layers, as the model will be, without what is trivially causal.
 struct Stack {
@@ -20,10 +20,16 @@ struct Stack {
 
   Stack(const std::vector<HeadGroupConfig>& head_groups, AttentionKind kind) {
     for (std::int64_t layer = 0; layer < kLayers; ++layer) {
-      layers.emplace_back(AttentionConfig{.kind = kind, .width = kWidth, .head_dim = 8, .head_groups = head_groups},
-                          LayerPlace{.seed = 3, .layer = layer}, at::TensorOptions(at::kDouble));
+      layers.emplace_back(
+          AttentionConfig{.kind = kind,
+                          .width = kWidth,
+                          .head_dim = 8,
+                          .convolution = kind == AttentionKind::causal_self && layer == kLayers - 1 ? 2 : 0,
+                          .head_groups = head_groups},
+          LayerPlace{.seed = 3, .layer = layer}, at::TensorOptions(at::kDouble));
       // Larger weights than at initialisation, so that layers really change their input.
       for (at::Tensor& parameter : layers.back()->parameters()) parameter.data().mul_(4.0);
+      testing::wake_convolutions(*layers.back());
       layers.back()->eval();
     }
   }

@@ -4,6 +4,7 @@
 #include "routing/attention/shifted_keys.h"
 #include "routing/core/error.h"
 #include "routing/ops/attend.h"
+#include "routing/ops/causal_convolution.h"
 #include "routing/ops/initial_weights.h"
 #include "routing/ops/layer_norm.h"
 #include "routing/ops/unit_length.h"
@@ -60,9 +61,14 @@ MultiHeadAttentionImpl::MultiHeadAttentionImpl(AttentionConfig config, LayerPlac
     }
     groups_.push_back(std::move(group));
   }
-  query_weight_ = make_projection("query_weight", heads, added, options);
-  if (key_heads > 0) key_weight_ = make_projection("key_weight", key_heads, added_key_heads, options);
-  value_weight_ = make_projection("value_weight", heads, added, options);
+  query_.weight = make_projection("query_weight", heads, added, options);
+  if (key_heads > 0) key_.weight = make_projection("key_weight", key_heads, added_key_heads, options);
+  value_.weight = make_projection("value_weight", heads, added, options);
+  if (config_.convolution > 0) {
+    query_.convolution = make_convolution("query_convolution", query_.weight);
+    if (key_heads > 0) key_.convolution = make_convolution("key_convolution", key_.weight);
+    value_.convolution = make_convolution("value_convolution", value_.weight);
+  }
   if (config_.head_mix) head_mix_weight_ = make_weight("head_mix_weight", head_dim_, head_dim_, options);
   output_weight_ = make_output_weight(heads, added, options);
 }
@@ -100,11 +106,32 @@ at::Tensor MultiHeadAttentionImpl::make_weight(const std::string& name, std::int
   return register_parameter(name, initial_weight({rows, columns, config_.initial_scale}, place_.key(name), options));
 }
 
-// [batch, tokens, width] -> [batch, heads, tokens, head_dim]
-at::Tensor MultiHeadAttentionImpl::split_heads(const at::Tensor& input, const at::Tensor& weight,
-                                               MatmulPrecision precision) const {
-  const at::Tensor projected = linear(input, weight, {}, {.precision = precision});
-  return projected.view({input.size(0), input.size(1), -1, head_dim_}).transpose(1, 2);
+// Starts as the identity: at step 0 the layer computes what it would without.
+at::Tensor MultiHeadAttentionImpl::make_convolution(const std::string& name, const at::Tensor& weight) {
+  at::Tensor taps = at::zeros({config_.convolution, weight.size(0)}, weight.options());
+  taps[0].fill_(1.0);
+  return register_parameter(name, taps);
+}
+
+at::Tensor MultiHeadAttentionImpl::project(const at::Tensor& input, const Projection& projection,
+                                           const at::Tensor& valid, MatmulPrecision precision) {
+  const at::Tensor projected = linear(input, projection.weight, {}, {.precision = precision});
+  return projection.convolution.defined() && valid.defined()
+             ? projected.masked_fill(valid.logical_not().unsqueeze(-1), 0.0)
+             : projected;
+}
+
+// [batch, tokens, channels] -> [batch, heads, tokens, head_dim]
+at::Tensor MultiHeadAttentionImpl::split_heads(const at::Tensor& projected, const Projection& projection,
+                                               const at::Tensor& before) const {
+  const at::Tensor rows =
+      projection.convolution.defined() ? causal_convolution(projected, projection.convolution, before) : projected;
+  return rows.view({rows.size(0), rows.size(1), -1, head_dim_}).transpose(1, 2);
+}
+
+at::Tensor MultiHeadAttentionImpl::split_heads(const at::Tensor& input, const Projection& projection,
+                                               const AttentionState& state) const {
+  return split_heads(project(input, projection, state.valid, state.precision), projection, at::Tensor());
 }
 
 void MultiHeadAttentionImpl::check_call(const at::Tensor& input, const AttentionState& state) const {
@@ -225,9 +252,9 @@ at::Tensor MultiHeadAttentionImpl::attend_group(std::size_t index, const QueryKe
 at::Tensor MultiHeadAttentionImpl::forward(const at::Tensor& input, AttentionState& state) {
   check_call(input, state);
   const at::Tensor& source = state.memory.defined() ? state.memory : input;
-  const at::Tensor q = split_heads(input, query_weight_, state.precision);
-  const at::Tensor k = key_weight_.defined() ? split_heads(source, key_weight_, state.precision) : at::Tensor();
-  const at::Tensor v = split_heads(source, value_weight_, state.precision);
+  const at::Tensor q = split_heads(input, query_, state);
+  const at::Tensor k = key_.weight.defined() ? split_heads(source, key_, state) : at::Tensor();
+  const at::Tensor v = split_heads(source, value_, state);
   if (!state.reuse_plans) state.plans.clear();
   state.auxiliary_loss = at::Tensor();
   state.probes.clear();
