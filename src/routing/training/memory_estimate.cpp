@@ -62,7 +62,8 @@ std::int64_t attention_numbers(const AttentionConfig& attention) {
     numbers += heads * (dim + 1);                                                         // output, log-sum-exp
   }
   if (keeps_keys) numbers += key_heads * dim;
-  if (attention.head_groups.size() > 1) numbers += all;  // heads side by side again
+  if (attention.convolution > 0) numbers += 2 * all + key_heads * dim;  // queries, values and keys before it
+  if (attention.head_groups.size() > 1) numbers += all;                 // heads side by side again
   if (attention.head_mix) numbers += all;
   return numbers;
 }
@@ -110,7 +111,8 @@ void add_parameters(const ExperimentConfig& config, MemoryEstimate& estimate) {
       estimate.output_gradients = bytes;
     }
     const bool multiplied = weight.dim() == 2 && name != "output_weight" && !name.ends_with("embedding") &&
-                            !name.ends_with("positions") && name.find("relative_") == std::string::npos;
+                            !name.ends_with("positions") && !name.ends_with("_convolution") &&
+                            name.find("relative_") == std::string::npos;
     // For the forward pass and for gradients of inputs.
     if (multiplied) estimate.packed_weights += 2 * (halves ? bytes / 2 : bytes);
   }
