@@ -46,6 +46,18 @@ std::vector<std::string> keys_in(const std::string& toml) {
   return keys;
 }
 
+TEST(ApplyToml, KeysThatAreGoneAreReadWhereNothingDependsOnThem) {
+  ExperimentConfig config;
+  apply_toml(config, "[routing]\nfallback = \"argmax\"\ncommit_to = \"argmax\"\nclusters = 9\n", "old.toml");
+  EXPECT_EQ(config.routing.routing().clusters, 9);
+  EXPECT_EQ(refusal_of_file("[routing]\nfallback = \"margin\"\n"),
+            "my.toml:2: routing.fallback is gone and was argmax for all that is left, but the file gives it margin; "
+            "CHANGELOG.md says why");
+  EXPECT_EQ(refusal_of_file("[routing]\ncommit_to = 3\n"),
+            "my.toml:2: routing.commit_to is gone and was argmax for all that is left, but the file gives it a whole "
+            "number; CHANGELOG.md says why");
+}
+
 TEST(ToToml, HasEveryKeyInOrder) {
   EXPECT_EQ(keys_in(to_toml(ExperimentConfig{})), experiment_keys());
 }

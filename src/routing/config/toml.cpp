@@ -72,6 +72,12 @@ std::string text_of(const toml::node& node) {
   return key_text::text_of(node.as_boolean()->get());
 }
 
+// Keys that are gone, each with the only value that files may still give it: what the program does without the key.
+struct RetiredKey {
+  std::string_view name, value;
+};
+constexpr std::array kRetiredKeys{RetiredKey{"routing.fallback", "argmax"}, RetiredKey{"routing.commit_to", "argmax"}};
+
 std::string section_of(const std::string& key) {
   const std::size_t dot = key.rfind('.');
   return dot == std::string::npos ? "" : key.substr(0, dot);
@@ -139,9 +145,20 @@ class Reader {
       require<ConfigError>(fits(kind, node), place, ": ", name, " must be ", wanted(kind), ", but the file gives it ",
                            found(node));
       settings.push_back({name, text_of(node), place});
-    } else {
+    } else if (!is_retired(place, name, node)) {
       settings.push_back({name, "", place});  // unknown: setting it says so
     }
+  }
+
+  // Models that were saved with such a key still open, if they do not depend on it.
+  static bool is_retired(const std::string& place, const std::string& name, const toml::node& node) {
+    const auto* const key = std::find_if(kRetiredKeys.begin(), kRetiredKeys.end(),
+                                         [&](const RetiredKey& retired) { return retired.name == name; });
+    if (key == kRetiredKeys.end()) return false;
+    const std::string value = node.is_string() ? text_of(node) : found(node);
+    require<ConfigError>(value == key->value, place, ": ", name, " is gone and was ", key->value,
+                         " for all that is left, but the file gives it ", value, "; CHANGELOG.md says why");
+    return true;
   }
 
   std::string origin_;
