@@ -76,7 +76,8 @@ TEST_F(OurTables, LeakMeasuresAllRowsTogether) {
 
 TEST_F(OurTables, TextComparesEveryRowWithTheRoutedOneByRecurrence) {
   const std::vector<std::string> small =
-      with(kSmall, {"attention.heads=2", "routing.clusters=2", "train.keep_checkpoints=1", "train.checkpoint_every=0"});
+      with(kSmall, {"attention.heads=2", "routing.clusters=2", "routing.target_share=1", "train.keep_checkpoints=1",
+                    "train.checkpoint_every=0"});
   // The table's own folder is called text.
   std::filesystem::rename(folder_ / "text", folder_ / "words");
   const auto written = run_and_finish(table_spec("text"), "local-more,routed", small, "words");

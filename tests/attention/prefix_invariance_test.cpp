@@ -12,20 +12,17 @@ using testing::random_tensor;
 
 constexpr std::int64_t kTokens = 48;
 constexpr std::int64_t kWidth = 16;
-constexpr std::int64_t kLayers = 3;  // of which the last has a convolution of two taps
+constexpr std::int64_t kLayers = 3;
 
 // A stack of residual layers, as the model will be, without what is trivially causal.
 struct Stack {
   std::vector<MultiHeadAttention> layers;
 
-  Stack(const std::vector<HeadGroupConfig>& head_groups, AttentionKind kind) {
+  Stack(const std::vector<HeadGroupConfig>& head_groups, AttentionKind kind, std::int64_t convolution = 0) {
     for (std::int64_t layer = 0; layer < kLayers; ++layer) {
       layers.emplace_back(
-          AttentionConfig{.kind = kind,
-                          .width = kWidth,
-                          .head_dim = 8,
-                          .convolution = kind == AttentionKind::causal_self && layer == kLayers - 1 ? 2 : 0,
-                          .head_groups = head_groups},
+          AttentionConfig{
+              .kind = kind, .width = kWidth, .head_dim = 8, .convolution = convolution, .head_groups = head_groups},
           LayerPlace{.seed = 3, .layer = layer}, at::TensorOptions(at::kDouble));
       // Larger weights than at initialisation, so that layers really change their input.
       for (at::Tensor& parameter : layers.back()->parameters()) parameter.data().mul_(4.0);
@@ -52,9 +49,9 @@ struct Stack {
 
 class PrefixInvariance : public ::testing::TestWithParam<PatternCase> {};
 
-void expect_prefix_invariance(const std::vector<HeadGroupConfig>& head_groups) {
+void expect_prefix_invariance(const std::vector<HeadGroupConfig>& head_groups, std::int64_t convolution = 0) {
   const at::NoGradGuard no_gradient;
-  Stack stack(head_groups, AttentionKind::causal_self);
+  Stack stack(head_groups, AttentionKind::causal_self, convolution);
   const at::Tensor x = random_tensor({2, kTokens, kWidth}, 1);
   const Stack::Run before = stack.run(x);
   for (std::int64_t i = 0; i < kTokens - 1; ++i) {
@@ -117,6 +114,13 @@ TEST(PrefixInvarianceOfMixedHeads, HoldsWithEveryCausalPatternInOneLayer) {
        .self = SelfRule::only_if_alone},
       {.pattern = RoutingPattern{.selection = RoutingSelection::nearest, .clusters = 4, .window = 6}, .heads = 4}};
   expect_prefix_invariance(head_groups);
+}
+
+TEST(PrefixInvarianceOfMixedHeads, HoldsWithAConvolution) {
+  expect_prefix_invariance(
+      {{.pattern = LocalPattern{.window = 5}, .heads = 2},
+       {.pattern = RoutingPattern{.clusters = 4, .window = 6}, .heads = 2, .shared_query_key = true, .key_shift = 1}},
+      3);
 }
 
 // The label `selection reads the future` is earned: with top-w over the whole sequence, changing only what comes later

@@ -136,4 +136,11 @@ BlockPool& block_pool() {
   return *pool;
 }
 
+namespace {
+
+// Made before main: a child forked while another thread makes the pool would wait for that thread forever.
+[[maybe_unused]] const BlockPool& made_early = block_pool();
+
+}  // namespace
+
 }  // namespace routing
