@@ -1,6 +1,7 @@
 #include "routing/core/parallel.h"
 #include "routing/kernels/dense.h"
 #include "routing/kernels/dense_primitives.h"
+#include "routing/kernels/gradient_panels.h"
 #include "routing/kernels/simd_level.h"
 
 #include <algorithm>
@@ -38,9 +39,10 @@ struct Chunk {
   Scratch left, right;
 };
 
-class WeightGradient {
+// By oneDNN, which takes the left factor transposed.
+class MatmulGradient {
  public:
-  WeightGradient(const GradientInputs& inputs, WeightShape shape, const GradientOptions& options,
+  MatmulGradient(const GradientInputs& inputs, WeightShape shape, const GradientOptions& options,
                  const WeightGradients& gradients)
       : inputs_(inputs), shape_(shape), options_(options), gradients_(gradients) {}
 
@@ -152,7 +154,11 @@ class WeightGradient {
 
 void weight_gradient(const GradientInputs& inputs, WeightShape shape, const GradientOptions& options,
                      const WeightGradients& gradients) {
-  WeightGradient(inputs, shape, options, gradients).run();
+  if (const auto loops = gradient_loops(options.type)) {
+    weight_gradient_by_panels(inputs, shape, options, gradients, *loops);
+  } else {
+    MatmulGradient(inputs, shape, options, gradients).run();
+  }
 }
 
 void relu_gradient(const float* values, const float* outputs, std::int64_t count, float* gradient) {
