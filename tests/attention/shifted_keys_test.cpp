@@ -26,13 +26,6 @@ at::Tensor parameter_of(const MultiHeadAttention& layer, const std::string& name
   return found == nullptr ? at::Tensor() : *found;
 }
 
-TEST(ShiftedRows, StandAtTheNextToken) {
-  const at::Tensor rows = at::arange(1, 9, kDoubles).view({1, 1, 4, 2});
-  const std::vector<double> expected{0, 0, 1, 2, 3, 4, 5, 6};
-  EXPECT_TRUE(at::equal(shifted_rows(rows).flatten(), at::tensor(expected, kDoubles)));
-  EXPECT_TRUE(at::equal(shifted_rows(rows.narrow(2, 0, 1)), at::zeros({1, 1, 1, 2}, kDoubles))) << "one token";
-}
-
 TEST(WithShiftedKeys, FullHeadsReadAllButTheFirstToken) {
   const TokenLayout layout = self_layout(1, 2, 4);
   const Plan plan = with_shifted_keys(full_plan(layout, true, SelfRule::allowed), layout);

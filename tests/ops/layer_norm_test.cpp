@@ -95,6 +95,28 @@ TEST(LayerNorm, BitsDependNeitherOnRowsNorOnThreads) {
   }
 }
 
+// x + norm(x) w, whose two gradients of x meet in the norm.
+TEST(LayerNormAndInput, SumsTheGradientsOfBothUses) {
+  for (const at::ScalarType type : {at::kFloat, at::kDouble}) {
+    const std::vector<at::Tensor> leaves{random_tensor({2, 300, 7}, 1).to(type).requires_grad_(),
+                                         random_tensor({7}, 2).to(type).requires_grad_(),
+                                         random_tensor({7}, 3).to(type).requires_grad_()};
+    const at::Tensor w = random_tensor({2, 300, 7}, 4).to(type);
+    const at::Tensor d = random_tensor({2, 300, 7}, 5).to(type);
+    const NormAndInput both = layer_norm_and_input(leaves[0], leaves[1], leaves[2], 1e-2);
+    const at::Tensor apart = layer_norm(leaves[0], leaves[1], leaves[2], 1e-2);
+    EXPECT_TRUE(at::equal(both.normalised, apart));
+    EXPECT_TRUE(at::equal(both.input, leaves[0]));
+    const auto found = torch::autograd::grad({both.input + both.normalised * w}, leaves, {d}, true);
+    const auto wanted = torch::autograd::grad({leaves[0] + apart * w}, leaves, {d}, true);
+    for (std::size_t i = 0; i < 3; ++i) EXPECT_TRUE(at::allclose(found[i], wanted[i], 1e-5, 1e-5)) << i;
+    // One use alone.
+    EXPECT_TRUE(at::allclose(torch::autograd::grad({both.input}, {leaves[0]}, {d}, true)[0], d));
+    EXPECT_TRUE(at::allclose(torch::autograd::grad({both.normalised}, {leaves[0]}, {d}, true)[0],
+                             torch::autograd::grad({apart}, {leaves[0]}, {d}, true)[0], 1e-5, 1e-6));
+  }
+}
+
 TEST(LayerNorm, TakesNoRowsMetaTensorsAndAnyStrides) {
   EXPECT_EQ(layer_norm(at::empty({0, 3}), {}, {}, 1e-5).sizes(), at::IntArrayRef({0, 3}));
   EXPECT_EQ(layer_norm(at::empty({2, 4, 3}, at::kMeta), at::empty({3}, at::kMeta), {}, 1e-5).sizes(),

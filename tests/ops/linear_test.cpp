@@ -106,6 +106,36 @@ TEST_P(Linear, NoRowsHaveZeroWeightGradients) {
   EXPECT_TRUE(result.d_bias.equal(at::zeros({4})));
 }
 
+TEST_P(Linear, BranchesOfOneInputHaveTheOutputsOfEachAndTheSumOfTheirGradients) {
+  const std::vector<at::Tensor> leaves{
+      random_floats({3, 40, 20}, 1).requires_grad_(), random_floats({7, 20}, 2).requires_grad_(),
+      random_floats({30, 20}, 3).requires_grad_(), random_floats({5, 20}, 4).requires_grad_()};
+  const std::vector<at::Tensor> weights(leaves.begin() + 1, leaves.end());
+  const std::vector<at::Tensor> outputs = linear_branches(leaves[0], weights, GetParam());
+  std::vector<at::Tensor> apart;
+  std::vector<at::Tensor> d;
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    apart.push_back(routing::linear(leaves[0], weights[i], {}, {.precision = GetParam()}));
+    d.push_back(random_floats(apart[i].sizes(), 5 + i));
+    EXPECT_TRUE(at::equal(outputs[i], apart[i])) << i;
+  }
+  const auto found = torch::autograd::grad(outputs, leaves, d, /*retain_graph=*/true);
+  const auto wanted = torch::autograd::grad(apart, leaves, d);
+  for (std::size_t i = 0; i < leaves.size(); ++i) {
+    EXPECT_TRUE(at::allclose(found[i], wanted[i], 1e-5, 1e-5)) << i;
+    EXPECT_TRUE(i == 0 || at::equal(found[i], wanted[i])) << "weights do not meet: " << i;
+  }
+  // A branch that nobody reads, and an input that needs no gradient.
+  const auto one = torch::autograd::grad({outputs[1]}, {leaves[2]}, {d[1]}, /*retain_graph=*/true);
+  EXPECT_TRUE(at::equal(one[0], wanted[2]));
+  const at::Tensor given = leaves[0].detach();
+  const auto of_weight = torch::autograd::grad(linear_branches(given, weights, GetParam()), weights, d);
+  EXPECT_TRUE(at::equal(of_weight[2], wanted[3]));
+  const at::NoGradGuard no_gradient;
+  EXPECT_TRUE(at::equal(linear_branches(leaves[0], weights, GetParam())[2], apart[2])) << "without a graph";
+  EXPECT_THROW(linear_branches(leaves[0], {weights[0], at::zeros({4, 19})}), InputError);
+}
+
 INSTANTIATE_TEST_SUITE_P(BothPrecisions, Linear, ::testing::Values(MatmulPrecision::fp32, MatmulPrecision::bf16),
                          [](const auto& instance) {
                            return instance.param == MatmulPrecision::fp32 ? "fp32" : "bf16";

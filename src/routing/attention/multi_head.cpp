@@ -1,10 +1,10 @@
 #include "routing/attention/multi_head.h"
 
 #include "routing/attention/recency.h"
-#include "routing/attention/shifted_keys.h"
 #include "routing/core/error.h"
 #include "routing/ops/attend.h"
 #include "routing/ops/causal_convolution.h"
+#include "routing/ops/head_rows.h"
 #include "routing/ops/initial_weights.h"
 #include "routing/ops/layer_norm.h"
 #include "routing/ops/unit_length.h"
@@ -113,12 +113,17 @@ at::Tensor MultiHeadAttentionImpl::make_convolution(const std::string& name, con
   return register_parameter(name, taps);
 }
 
-at::Tensor MultiHeadAttentionImpl::project(const at::Tensor& input, const Projection& projection,
-                                           const at::Tensor& valid, MatmulPrecision precision) {
-  const at::Tensor projected = linear(input, projection.weight, {}, {.precision = precision});
-  return projection.convolution.defined() && valid.defined()
-             ? projected.masked_fill(valid.logical_not().unsqueeze(-1), 0.0)
-             : projected;
+std::vector<at::Tensor> MultiHeadAttentionImpl::project(const at::Tensor& input,
+                                                        const std::vector<const Projection*>& projections,
+                                                        const at::Tensor& valid, MatmulPrecision precision) {
+  std::vector<at::Tensor> weights;
+  for (const Projection* projection : projections) weights.push_back(projection->weight);
+  std::vector<at::Tensor> projected = linear_branches(input, weights, precision);
+  for (std::size_t index = 0; index < projected.size(); ++index) {
+    if (!projections[index]->convolution.defined() || !valid.defined()) continue;
+    projected[index] = projected[index].masked_fill(valid.logical_not().unsqueeze(-1), 0.0);
+  }
+  return projected;
 }
 
 // [batch, tokens, channels] -> [batch, heads, tokens, head_dim]
@@ -127,11 +132,6 @@ at::Tensor MultiHeadAttentionImpl::split_heads(const at::Tensor& projected, cons
   const at::Tensor rows =
       projection.convolution.defined() ? causal_convolution(projected, projection.convolution, before) : projected;
   return rows.view({rows.size(0), rows.size(1), -1, head_dim_}).transpose(1, 2);
-}
-
-at::Tensor MultiHeadAttentionImpl::split_heads(const at::Tensor& input, const Projection& projection,
-                                               const AttentionState& state) const {
-  return split_heads(project(input, projection, state.valid, state.precision), projection, at::Tensor());
 }
 
 void MultiHeadAttentionImpl::check_call(const at::Tensor& input, const AttentionState& state) const {
@@ -163,16 +163,14 @@ TokenLayout MultiHeadAttentionImpl::layout_for(const Group& group, const at::Ten
                       state.valid, state.memory_valid);
 }
 
-at::Tensor MultiHeadAttentionImpl::prepared_queries(const Group& group, const at::Tensor& q) const {
-  const at::Tensor mine = q.narrow(1, group.first_head, group.config.heads);
+at::Tensor MultiHeadAttentionImpl::prepared_queries(const Group& group, const at::Tensor& mine) const {
   const auto* routing = std::get_if<RoutingPattern>(&group.config.pattern);
   if (routing == nullptr) return mine;
   const double scale = routing->scale_before_norm ? 1.0 / std::sqrt(static_cast<double>(head_dim_)) : 1.0;
   return layer_norm(scale == 1.0 ? mine : mine * scale, {}, {}, kRoutingNormEps);
 }
 
-at::Tensor MultiHeadAttentionImpl::prepared_keys(const Group& group, const at::Tensor& k) const {
-  const at::Tensor mine = k.narrow(1, group.first_key_head, group.config.heads);
+at::Tensor MultiHeadAttentionImpl::prepared_keys(const Group& group, const at::Tensor& mine) {
   return std::holds_alternative<RoutingPattern>(group.config.pattern) ? layer_norm(mine, {}, {}, kRoutingNormEps)
                                                                       : mine;
 }
@@ -181,18 +179,21 @@ at::Tensor MultiHeadAttentionImpl::shared_keys(const Group& group, const at::Ten
   return std::holds_alternative<LshPattern>(group.config.pattern) ? unit_length(queries) : queries;
 }
 
-MultiHeadAttentionImpl::QueryKey MultiHeadAttentionImpl::prepare(const Group& group, const at::Tensor& q,
-                                                                 const at::Tensor& k) const {
-  const at::Tensor queries = prepared_queries(group, q);
-  return {queries, group.config.shared_query_key ? shared_keys(group, queries) : prepared_keys(group, k)};
+MultiHeadAttentionImpl::QueryKey MultiHeadAttentionImpl::prepare(const Group& group, const QueryKey& mine) const {
+  const at::Tensor queries = prepared_queries(group, mine.q);
+  return {queries, group.config.shared_query_key ? shared_keys(group, queries) : prepared_keys(group, mine.k)};
 }
 
 at::Tensor MultiHeadAttentionImpl::with_learned_scale(const Group& group, const at::Tensor& queries) {
   return group.log_scale.defined() ? queries * group.log_scale.exp().view({1, -1, 1, 1}) : queries;
 }
 
-MultiHeadAttentionImpl::QueryKey MultiHeadAttentionImpl::attended(const Group& group, const QueryKey& chosen) {
-  return {with_learned_scale(group, chosen.q), group.config.key_shift == 1 ? shifted_rows(chosen.k) : chosen.k};
+MultiHeadAttentionImpl::Attended MultiHeadAttentionImpl::attended_rows(const Group& group, const QueryKey& chosen) {
+  const bool shift = group.config.key_shift == 1;
+  const bool same = chosen.k.is_same(chosen.q);
+  const SharedRows rows = shared_query_key_rows(chosen.q, group.log_scale, shift && same);
+  if (same) return {{rows.queries, rows.keys}, rows.rows};
+  return {{rows.queries, shared_query_key_rows(chosen.k, {}, shift).keys}, rows.rows};
 }
 
 double MultiHeadAttentionImpl::scale_of(const Group& group) const {
@@ -227,10 +228,11 @@ at::Tensor MultiHeadAttentionImpl::attend_group(std::size_t index, const QueryKe
                                                .step = state.step,
                                                .sample_ids = state.sample_ids}));
   }
-  const QueryKey qk = attended(group, chosen);
+  const Attended attended = attended_rows(group, chosen);
+  const QueryKey& qk = attended.query_key;
   if (state.keep_probes && !is_training()) state.probes.push_back(make_probe(group, qk, state.plans[index]));
   if (is_training()) {
-    const at::Tensor loss = group.pattern->auxiliary_loss(chosen.q, separate_keys, state.plans[index]);
+    const at::Tensor loss = group.pattern->auxiliary_loss(attended.chosen_queries, separate_keys, state.plans[index]);
     if (loss.defined()) state.auxiliary_loss = state.auxiliary_loss.defined() ? state.auxiliary_loss + loss : loss;
   }
   AttendOptions options{.scale = scale_of(group),
@@ -249,25 +251,57 @@ at::Tensor MultiHeadAttentionImpl::attend_group(std::size_t index, const QueryKe
   return attend(qk.q, qk.k, v, state.plans[index].plan.tensors(), options).output;
 }
 
+std::vector<MultiHeadAttentionImpl::GroupRows> MultiHeadAttentionImpl::group_rows(const at::Tensor& input,
+                                                                                  const AttentionState& state) const {
+  const bool cross = state.memory.defined();
+  const bool has_keys = key_.weight.defined();
+  std::vector<const Projection*> projections{&query_};
+  if (has_keys) projections.push_back(&key_);
+  projections.push_back(&value_);
+  std::vector<at::Tensor> rows;
+  if (cross) {
+    rows = project(input, {&query_}, state.valid, state.precision);
+    const std::vector<const Projection*> of_memory(projections.begin() + 1, projections.end());
+    for (const at::Tensor& more : project(state.memory, of_memory, state.memory_valid, state.precision)) {
+      rows.push_back(more);
+    }
+  } else {
+    rows = project(input, projections, state.valid, state.precision);
+  }
+  std::vector<HeadRange> all;
+  std::vector<HeadRange> with_keys;
+  for (const Group& group : groups_) {
+    all.push_back({group.first_head, group.config.heads});
+    if (!group.config.shared_query_key) with_keys.push_back({group.first_key_head, group.config.heads});
+  }
+  const std::vector<at::Tensor> q = split_head_groups(split_heads(rows.front(), query_, {}), all);
+  const std::vector<at::Tensor> k =
+      with_keys.empty() ? std::vector<at::Tensor>() : split_head_groups(split_heads(rows[1], key_, {}), with_keys);
+  const std::vector<at::Tensor> v = split_head_groups(split_heads(rows.back(), value_, {}), all);
+  std::vector<GroupRows> groups;
+  std::size_t next_key = 0;
+  for (std::size_t index = 0; index < groups_.size(); ++index) {
+    const bool shared = groups_[index].config.shared_query_key;
+    groups.push_back({.q = q[index], .k = shared ? at::Tensor() : k[next_key++], .v = v[index]});
+  }
+  return groups;
+}
+
 at::Tensor MultiHeadAttentionImpl::forward(const at::Tensor& input, AttentionState& state) {
   check_call(input, state);
-  const at::Tensor& source = state.memory.defined() ? state.memory : input;
-  const at::Tensor q = split_heads(input, query_, state);
-  const at::Tensor k = key_.weight.defined() ? split_heads(source, key_, state) : at::Tensor();
-  const at::Tensor v = split_heads(source, value_, state);
   if (!state.reuse_plans) state.plans.clear();
   state.auxiliary_loss = at::Tensor();
   state.probes.clear();
+  const std::vector<GroupRows> rows = group_rows(input, state);
   std::vector<at::Tensor> outputs;
   for (std::size_t index = 0; index < groups_.size(); ++index) {
     const Group& group = groups_[index];
-    const at::Tensor output =
-        attend_group(index, prepare(group, q, k), v.narrow(1, group.first_head, group.config.heads), state,
-                     layout_for(group, input, state));
+    const at::Tensor output = attend_group(index, prepare(group, {rows[index].q, rows[index].k}), rows[index].v, state,
+                                           layout_for(group, input, state));
     // Heads inside of tokens, as attention leaves them in memory and the last projection reads them.
     outputs.push_back(output.transpose(1, 2));
   }
-  return merge_heads(outputs.size() == 1 ? outputs[0] : at::cat(outputs, 2), state.precision);
+  return merge_heads(merge_head_groups(outputs), state.precision);
 }
 
 // [batch, tokens, heads, head_dim] -> [batch, tokens, width]

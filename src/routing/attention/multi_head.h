@@ -113,25 +113,33 @@ class MultiHeadAttentionImpl : public torch::nn::Module {
   };
   at::Tensor make_convolution(const std::string& name, const at::Tensor& weight);
   // [batch, tokens, width] -> [batch, tokens, channels], before any convolution. Padding is zero where there is one.
-  static at::Tensor project(const at::Tensor& input, const Projection& projection, const at::Tensor& valid,
-                            MatmulPrecision precision);
+  static std::vector<at::Tensor> project(const at::Tensor& input, const std::vector<const Projection*>& projections,
+                                         const at::Tensor& valid, MatmulPrecision precision);
   // The heads of projected rows. `before`: the projected rows of earlier tokens, undefined at the beginning.
   at::Tensor split_heads(const at::Tensor& projected, const Projection& projection, const at::Tensor& before) const;
-  at::Tensor split_heads(const at::Tensor& input, const Projection& projection, const AttentionState& state) const;
   void check_call(const at::Tensor& input, const AttentionState& state) const;
   TokenLayout layout_for(const Group& group, const at::Tensor& input, const AttentionState& state) const;
   // Queries and keys of a group: normalised, as patterns choose by them …
   struct QueryKey {
     at::Tensor q, k;
   };
-  QueryKey prepare(const Group& group, const at::Tensor& q, const at::Tensor& k) const;
+  // Projected rows of a group's heads, before any norm; no keys where they are shared.
+  struct GroupRows {
+    at::Tensor q, k, v;
+  };
+  std::vector<GroupRows> group_rows(const at::Tensor& input, const AttentionState& state) const;
+  QueryKey prepare(const Group& group, const QueryKey& mine) const;
   static at::Tensor shared_keys(const Group& group, const at::Tensor& queries);
-  at::Tensor prepared_queries(const Group& group, const at::Tensor& q) const;
-  at::Tensor prepared_keys(const Group& group, const at::Tensor& k) const;
+  at::Tensor prepared_queries(const Group& group, const at::Tensor& mine) const;
+  static at::Tensor prepared_keys(const Group& group, const at::Tensor& mine);
   double scale_of(const Group& group) const;
   // … and as the group attends with them: queries times the factor that their head has learned, keys shifted.
+  struct Attended {
+    QueryKey query_key;
+    at::Tensor chosen_queries;  // as they were: whoever else uses them takes them from here
+  };
+  static Attended attended_rows(const Group& group, const QueryKey& chosen);
   static at::Tensor with_learned_scale(const Group& group, const at::Tensor& queries);
-  static QueryKey attended(const Group& group, const QueryKey& chosen);
   at::Tensor merge_heads(const at::Tensor& merged, MatmulPrecision precision) const;
   struct CachedCall {
     std::span<const std::int64_t> sequences = {};

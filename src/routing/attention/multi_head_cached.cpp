@@ -99,14 +99,15 @@ void MultiHeadAttentionImpl::set_memory(AttentionCache& cache, std::int64_t sequ
                       config_.name, ": memory is ", memory.values.sizes(), ", but must be [1, keys, ", config_.width,
                       "]");
   const auto heads_of = [&](const Projection& projection) {
-    return split_heads(project(memory.values, projection, {}, precision), projection, at::Tensor());
+    return split_heads(project(memory.values, {&projection}, {}, precision).front(), projection, at::Tensor());
   };
   const at::Tensor k = key_.weight.defined() ? heads_of(key_) : at::Tensor();
   const at::Tensor v = heads_of(value_);
   const TokenLayout layout = self_layout(1, 1, memory.values.size(1), memory.valid);
   for (std::size_t index = 0; index < groups_.size(); ++index) {
     const Group& group = groups_[index];
-    const at::Tensor keys = with_adjacent_numbers(prepared_keys(group, k));
+    const at::Tensor keys =
+        with_adjacent_numbers(prepared_keys(group, k.narrow(1, group.first_key_head, group.config.heads)));
     const at::Tensor values = v.narrow(1, group.first_head, group.config.heads);
     cache.groups_.at(index).heads.set_memory(sequence, keys.size(2), rows_of(keys), rows_of(values),
                                              group.pattern->memory_lists(keys, layout.valid_keys[0]));
@@ -250,16 +251,22 @@ at::Tensor MultiHeadAttentionImpl::forward_cached(const at::Tensor& input, Atten
                       sequences.size(), " sequences of ", cross ? "a decoder with a source" : "a decoder",
                       " were given, but only one sequence of a decoder-only model is read in pieces elsewhere");
   const CachedCall call{sequences, precision};
-  Projected rows{.q = project(input, query_, {}, precision), .k = {}, .v = {}};
-  if (key_.weight.defined() && !cross) rows.k = project(input, key_, {}, precision);
-  if (!cross) rows.v = project(input, value_, {}, precision);
+  const auto projected = [&](const Projection& projection) {
+    return project(input, {&projection}, {}, precision).front();
+  };
+  Projected rows{.q = projected(query_), .k = {}, .v = {}};
+  if (key_.weight.defined() && !cross) rows.k = projected(key_);
+  if (!cross) rows.v = projected(value_);
   const Projected before = config_.convolution > 0 ? rows_before(rows, call, pieces, cache) : Projected{};
   const at::Tensor q = split_heads(rows.q, query_, before.q);
   const at::Tensor k = rows.k.defined() ? split_heads(rows.k, key_, before.k) : at::Tensor();
   const at::Tensor v = rows.v.defined() ? split_heads(rows.v, value_, before.v) : at::Tensor();
   std::vector<QueryKey> qk;
   for (const Group& group : groups_) {
-    qk.push_back(cross ? QueryKey{prepared_queries(group, q), {}} : prepare(group, q, k));
+    const at::Tensor mine = q.narrow(1, group.first_head, group.config.heads);
+    const bool separate = !cross && !group.config.shared_query_key;
+    const QueryKey rows_of_group{mine, separate ? k.narrow(1, group.first_key_head, group.config.heads) : at::Tensor()};
+    qk.push_back(cross ? QueryKey{prepared_queries(group, mine), {}} : prepare(group, rows_of_group));
   }
   if (pieces != nullptr) take_queries_before(qk, *pieces, sequences.front(), cache);
   std::vector<CachedTokens> read;

@@ -50,11 +50,6 @@ class KeyMover {
 
 }  // namespace
 
-at::Tensor shifted_rows(const at::Tensor& rows) {
-  const at::Tensor none = at::zeros({rows.size(0), rows.size(1), 1, rows.size(3)}, rows.options().requires_grad(false));
-  return at::cat({none, rows.narrow(2, 0, rows.size(2) - 1)}, 2);
-}
-
 Plan with_shifted_keys(const Plan& plan, const TokenLayout& layout) {
   PlanTensors shifted = plan.tensors();
   KeyMover keys(plan.tensors(), layout);

@@ -11,16 +11,11 @@
 #include "routing/attention/token_layout.h"
 #include "routing/attention/token_lists.h"
 
-#include <ATen/ATen.h>
-
 #include <cstdint>
 #include <span>
 #include <vector>
 
 namespace routing {
-
-// Rows [batch, heads, tokens, dim], each at the place of the next token: zeros at place 0, the last row is left out.
-at::Tensor shifted_rows(const at::Tensor& rows);
 
 // The plan in which each group has, instead of its keys, the tokens that follow them.
 Plan with_shifted_keys(const Plan& plan, const TokenLayout& layout);

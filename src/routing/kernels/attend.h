@@ -22,22 +22,13 @@
 #pragma once
 
 #include "routing/config/attention_rules.h"
+#include "routing/kernels/head_rows.h"
 #include "routing/kernels/query_view.h"
 
 #include <cstdint>
 #include <memory>
 
 namespace routing::kernels {
-
-// Vectors of tokens of heads of sequences: numbers of one vector are adjacent, everything else has a stride (in
-// numbers), so that a transposed projection needs no copy.
-template <class Number>
-struct HeadRows {
-  Number* data = nullptr;
-  std::int64_t batch_stride = 0;
-  std::int64_t head_stride = 0;
-  std::int64_t row_stride = 0;
-};
 
 // The lists of PlanTensors and the views of view_plan, under the same names.
 struct AttendPlan {

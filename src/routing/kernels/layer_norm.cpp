@@ -117,7 +117,12 @@ void layer_norm_gradient(const NormInputs& inputs, const NormStatistics& statist
         const float* x = inputs.rows + walk.offset(inputs.places);
         const float* dy = outputs_gradient + row * width;
         if (gradients.rows != nullptr) {
-          row_gradient(inputs, x, row, statistics, dy, gradients.rows + walk.offset(gradients.places));
+          float* dx = gradients.rows + walk.offset(gradients.places);
+          row_gradient(inputs, x, row, statistics, dy, dx);
+          if (gradients.more != nullptr) {
+            const float* more = gradients.more + row * width;
+            for (std::int64_t i = 0; i < width; ++i) dx[i] += more[i];
+          }
         }
         const float mean = statistics.mean[row];
         const float inverse = statistics.inverse_deviation[row];

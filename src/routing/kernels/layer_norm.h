@@ -49,6 +49,9 @@ struct NormGradients {
   float* gain = nullptr;  // [width]
   float* bias = nullptr;  // [width]
   RowPlaces places = {};  // of rows
+  // [num_rows, width], contiguous, or null: added to the gradient of the rows, for inputs that are also used as they
+  // are.
+  const float* more = nullptr;
 };
 
 void layer_norm_gradient(const NormInputs& inputs, const NormStatistics& statistics, const float* outputs_gradient,

@@ -1,6 +1,7 @@
 #include "routing/model/block.h"
 
 #include "routing/core/error.h"
+#include "routing/ops/head_rows.h"
 
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/custom_function.h>
@@ -115,8 +116,11 @@ template <class Function>
 at::Tensor BlockImpl::sub_layer(const at::Tensor& x, const LayerNorm& norm, const char* dropout_use,
                                 const ForwardContext& context, const Function& function) const {
   const DropoutUse use{.probability = dropout_, .place = &place_, .use = dropout_use};
-  if (norm_ == NormPlacement::pre) return x + drop(function(norm->forward(x)), use, is_training(), context);
-  return norm->forward(x + drop(function(x), use, is_training(), context));
+  if (norm_ == NormPlacement::pre) {
+    const NormAndInput both = norm->with_input(x);
+    return residual_sum(both.input, drop(function(both.normalised), use, is_training(), context));
+  }
+  return norm->forward(residual_sum(x, drop(function(x), use, is_training(), context)));
 }
 
 BlockResult BlockImpl::forward(const at::Tensor& input, BlockState& state, const ForwardContext& context) {

@@ -3,9 +3,9 @@
 #include "routing/ops/dropout.h"
 #include "routing/ops/geglu.h"
 #include "routing/ops/initial_weights.h"
-#include "routing/ops/layer_norm.h"
 
 #include <utility>
+#include <vector>
 
 namespace routing {
 namespace {
@@ -21,6 +21,10 @@ LayerNormImpl::LayerNormImpl(std::int64_t width, const at::TensorOptions& option
 
 at::Tensor LayerNormImpl::forward(const at::Tensor& input) const {
   return layer_norm(input, gain_, bias_, kNormEps);
+}
+
+NormAndInput LayerNormImpl::with_input(const at::Tensor& input) const {
+  return layer_norm_and_input(input, gain_, bias_, kNormEps);
 }
 
 FeedforwardImpl::FeedforwardImpl(const ModelConfig& config, LayerPlace place, const at::TensorOptions& options)
@@ -45,7 +49,8 @@ at::Tensor FeedforwardImpl::forward(const at::Tensor& input, const ForwardContex
   if (kind_ == FeedforwardKind::relu) {
     hidden = linear(input, in_weight_, in_bias_, {.precision = context.precision, .activation = Activation::relu});
   } else {
-    hidden = geglu(linear(input, gate_weight_, {}, plain), linear(input, in_weight_, {}, plain));
+    const std::vector<at::Tensor> branches = linear_branches(input, {gate_weight_, in_weight_}, context.precision);
+    hidden = geglu(branches[0], branches[1]);
   }
   hidden = drop(hidden, {.probability = dropout_, .place = &place_, .use = "hidden dropout"}, is_training(), context);
   return linear(hidden, out_weight_, out_bias_, plain);

@@ -4,6 +4,7 @@
 #include "routing/attention/pattern.h"
 #include "routing/attention/piece_exchange.h"
 #include "routing/config/experiment.h"
+#include "routing/ops/layer_norm.h"
 #include "routing/ops/linear.h"
 
 #include <ATen/ATen.h>
@@ -27,6 +28,7 @@ class LayerNormImpl : public torch::nn::Module {
  public:
   LayerNormImpl(std::int64_t width, const at::TensorOptions& options);
   at::Tensor forward(const at::Tensor& input) const;
+  NormAndInput with_input(const at::Tensor& input) const;
 
  private:
   at::Tensor gain_, bias_;

@@ -112,8 +112,9 @@ struct Gradients {
   at::Tensor rows, gain, bias;
 };
 
+// `more` is added to the gradient of the rows; undefined means zero.
 Gradients kernel_gradients(const at::Tensor& d_output, const at::Tensor& rows, const at::Tensor& gain,
-                           const Normalised& saved, bool with_bias) {
+                           const Normalised& saved, bool with_bias, const at::Tensor& more = {}) {
   Gradients d;
   d.rows = empty_in_order_of(rows);
   if (gain.defined()) d.gain = at::empty_like(gain);
@@ -121,7 +122,7 @@ Gradients kernel_gradients(const at::Tensor& d_output, const at::Tensor& rows, c
   kernels::layer_norm_gradient(
       kernel_inputs(rows, gain, {}), {saved.mean.data_ptr<float>(), saved.inverse_deviation.data_ptr<float>()},
       d_output.data_ptr<float>(),
-      {d.rows.data_ptr<float>(), data_or_null(d.gain), data_or_null(d.bias), places_of(d.rows)});
+      {d.rows.data_ptr<float>(), data_or_null(d.gain), data_or_null(d.bias), places_of(d.rows), data_or_null(more)});
   return d;
 }
 
@@ -165,6 +166,27 @@ class LayerNormFunction : public torch::autograd::Function<LayerNormFunction> {
   }
 };
 
+// On rows: input [rows, width], contiguous, by the kernels. Returns the rows as well.
+class NormAndInputFunction : public torch::autograd::Function<NormAndInputFunction> {
+ public:
+  static torch::autograd::variable_list forward(torch::autograd::AutogradContext* context, const at::Tensor& rows,
+                                                const OptionalTensor& optional_gain,
+                                                const OptionalTensor& optional_bias, double eps) {
+    const at::Tensor output = LayerNormFunction::forward(context, rows, optional_gain, optional_bias, eps);
+    return {output, rows.detach()};
+  }
+
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 torch::autograd::variable_list gradients) {
+    if (!gradients[0].defined()) return {gradients[1], at::Tensor(), at::Tensor(), at::Tensor()};
+    if (!gradients[1].defined()) return LayerNormFunction::backward(context, {gradients[0]});
+    const auto saved = context->get_saved_variables();
+    const Gradients d = kernel_gradients(gradients[0].contiguous(), saved[0], saved[1], {{}, saved[2], saved[3]},
+                                         context->saved_data["bias"].toBool(), gradients[1].contiguous());
+    return {d.rows, d.gain, d.bias, at::Tensor()};
+  }
+};
+
 }  // namespace
 
 at::Tensor layer_norm(const at::Tensor& input, const at::Tensor& gain, const at::Tensor& bias, double eps) {
@@ -176,6 +198,16 @@ at::Tensor layer_norm(const at::Tensor& input, const at::Tensor& gain, const at:
   if (has_placed_rows(input)) return LayerNormFunction::apply(input, if_defined(gain), if_defined(bias), eps);
   const at::Tensor rows = input.reshape({-1, input.size(-1)}).contiguous();
   return LayerNormFunction::apply(rows, if_defined(gain), if_defined(bias), eps).view(input.sizes());
+}
+
+NormAndInput layer_norm_and_input(const at::Tensor& input, const at::Tensor& gain, const at::Tensor& bias, double eps) {
+  if (!at::GradMode::is_enabled() || !takes_kernels(input) || !input.is_contiguous()) {
+    return {layer_norm(input, gain, bias, eps), input};
+  }
+  check_call(input, gain, bias, eps);
+  const at::Tensor rows = input.view({-1, input.size(-1)});
+  const auto results = NormAndInputFunction::apply(rows, if_defined(gain), if_defined(bias), eps);
+  return {results[0].view(input.sizes()), results[1].view(input.sizes())};
 }
 
 }  // namespace routing

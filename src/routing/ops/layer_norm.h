@@ -14,4 +14,12 @@ namespace routing {
 // all three. Throws an InputError if shapes, types or devices do not fit.
 at::Tensor layer_norm(const at::Tensor& input, const at::Tensor& gain, const at::Tensor& bias, double eps);
 
+// The same for an input that is also used as it is, as in x + f(layer_norm(x)): take both from here, and their
+// gradients are summed where they meet.
+struct NormAndInput {
+  at::Tensor normalised;
+  at::Tensor input;
+};
+NormAndInput layer_norm_and_input(const at::Tensor& input, const at::Tensor& gain, const at::Tensor& bias, double eps);
+
 }  // namespace routing

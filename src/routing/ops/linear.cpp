@@ -159,6 +159,52 @@ class LinearFunction : public torch::autograd::Function<LinearFunction> {
   }
 };
 
+// On rows: input [rows, in], contiguous, by the kernels.
+class BranchesFunction : public torch::autograd::Function<BranchesFunction> {
+ public:
+  static torch::autograd::variable_list forward(torch::autograd::AutogradContext* context, const at::Tensor& input,
+                                                at::TensorList weights, MatmulPrecision precision) {
+    torch::autograd::variable_list saved{input};
+    torch::autograd::variable_list outputs;
+    for (const at::Tensor& weight : weights) {
+      outputs.push_back(kernel_forward(input, weight, {}, {.precision = precision}));
+      saved.push_back(weight);
+    }
+    context->save_for_backward(saved);
+    context->saved_data["bf16"] = precision == MatmulPrecision::bf16;
+    return outputs;
+  }
+
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 torch::autograd::variable_list gradients) {
+    require<InputError>(
+        !at::GradMode::is_enabled(),
+        "linear_branches: it can be differentiated once, but a second derivative was asked for (create_graph)");
+    const auto saved = context->get_saved_variables();
+    const at::Tensor& input = saved[0];
+    const auto type = context->saved_data["bf16"].toBool() ? kernels::DenseType::bf16 : kernels::DenseType::fp32;
+    torch::autograd::variable_list results(gradients.size() + 2);
+    for (std::size_t branch = 0; branch < gradients.size(); ++branch) {
+      if (!gradients[branch].defined()) continue;
+      const at::Tensor d_output = gradients[branch].contiguous();
+      const at::Tensor& weight = saved[branch + 1];
+      if (context->needs_input_grad(0)) {
+        const bool more = results[0].defined();
+        if (!more) results[0] = at::empty_like(input);
+        kernels::dense_product(d_output.data_ptr<float>(), input.size(0),
+                               packed_weight(weight, WeightUse::data_gradient, type), {.accumulate = more},
+                               results[0].data_ptr<float>());
+      }
+      if (!context->needs_input_grad(branch + 1)) continue;
+      results[branch + 1] = at::empty(weight.sizes(), weight.options());
+      kernels::weight_gradient({d_output.data_ptr<float>(), input.data_ptr<float>(), input.size(0)},
+                               {.out = weight.size(0), .in = weight.size(1)}, {.type = type},
+                               {.weight = results[branch + 1].data_ptr<float>()});
+    }
+    return results;
+  }
+};
+
 }  // namespace
 
 at::Tensor linear(const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias,
@@ -172,6 +218,24 @@ at::Tensor linear(const at::Tensor& input, const at::Tensor& weight, const at::T
   sizes.back() = weight.size(0);
   const at::Tensor rows = input.reshape({-1, weight.size(1)}).contiguous();
   return LinearFunction::apply(rows, weight, bias.defined() ? OptionalTensor(bias) : c10::nullopt, options).view(sizes);
+}
+
+std::vector<at::Tensor> linear_branches(const at::Tensor& input, const std::vector<at::Tensor>& weights,
+                                        MatmulPrecision precision) {
+  std::vector<at::Tensor> outputs;
+  if (weights.size() < 2 || !at::GradMode::is_enabled() || !takes_kernels(input)) {
+    for (const at::Tensor& weight : weights) outputs.push_back(linear(input, weight, {}, {.precision = precision}));
+    return outputs;
+  }
+  for (const at::Tensor& weight : weights) check_call(input, weight, {});
+  const at::Tensor rows = input.reshape({-1, input.size(-1)}).contiguous();
+  outputs = BranchesFunction::apply(rows, at::TensorList(weights), precision);
+  std::vector<std::int64_t> sizes = input.sizes().vec();
+  for (std::size_t branch = 0; branch < weights.size(); ++branch) {
+    sizes.back() = weights[branch].size(0);
+    outputs[branch] = outputs[branch].view(sizes);
+  }
+  return outputs;
 }
 
 }  // namespace routing

@@ -11,6 +11,8 @@
 
 #include <ATen/ATen.h>
 
+#include <vector>
+
 namespace routing {
 
 enum class Activation { none, relu };
@@ -25,5 +27,10 @@ struct LinearOptions {
 // Call it as routing::linear: by its arguments' types, at::linear is a candidate too.
 at::Tensor linear(const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias = {},
                   const LinearOptions& options = {});
+
+// Several layers without bias and activation that read the same input: the gradients of the input are summed inside of
+// the products. Otherwise as calls of linear, one per weight.
+std::vector<at::Tensor> linear_branches(const at::Tensor& input, const std::vector<at::Tensor>& weights,
+                                        MatmulPrecision precision = MatmulPrecision::fp32);
 
 }  // namespace routing
