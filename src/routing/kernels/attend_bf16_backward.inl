@@ -53,9 +53,12 @@ inline void read_row_gradients(const Block& block, const BlockGradient& gradient
 }
 
 // Probabilities after dropout to memory.p, gradients of the scores to memory.ds, for one strip and tile.
+template <class Kind>
 inline void differentiate_strip(const Block& block, const Queries& queries, const Strip& strip, const Tile& tile,
                                 const Columns& columns, const Tables& tables, const RowGradient& rows,
                                 const Memory& memory) {
+  const bool key_table = Kind::tables && tables.key.rows > 0;
+  const bool value_table = Kind::tables && tables.value.rows > 0;
   const __m512 factor = _mm512_set1_ps(block.scale * kLog2E);
   for (std::int64_t r = 0; r < kStep; ++r) {
     const std::int64_t i = strip.begin + r;
@@ -68,38 +71,38 @@ inline void differentiate_strip(const Block& block, const Queries& queries, cons
     const __m512 shift = _mm512_set1_ps(rows.shift[i]);
     const __m512 correction = _mm512_set1_ps(rows.correction[i]);
     const __m512 weight = _mm512_set1_ps(rows.weight[i]);
-    const std::uint64_t kept = block.dropout ? kept_in_tile(block, tile, columns, i) : 0;
+    const std::uint64_t kept = Kind::dropout ? kept_in_tile(block, tile, columns, i) : 0;
     for (std::int64_t j = columns.step_from; j < columns.step_to; j += kStep) {
       __m512 p[2];
       __m512 ds[2];
+#pragma GCC unroll 2
       for (int half = 0; half < 2; ++half) {
         const std::int64_t at = j + half * kVector;
         const auto mask = static_cast<__mmask16>(visible >> at);
-        const bool relative = tables.key.rows > 0 || tables.value.rows > 0;
         TableLanes lanes;
-        if (relative) lanes = table_lanes(block, queries, tile, i, at);
+        if (Kind::tables) lanes = table_lanes(block, queries, tile, i, at);
         __m512 score = _mm512_load_ps(memory.s + r * kKeyTile + at);
-        if (tables.key.rows > 0) {
+        if (key_table) {
           score = _mm512_add_ps(score, look_up(block, queries, lanes, memory.key_scores + i * tables.key.rows));
         }
         __m512 dp = _mm512_load_ps(memory.dp + r * kKeyTile + at);
-        if (tables.value.rows > 0) {
+        if (value_table) {
           dp = _mm512_add_ps(dp, look_up(block, queries, lanes, memory.value_scores + i * tables.value.rows));
         }
         dp = _mm512_mul_ps(dp, weight);
         __m512 exponent = _mm512_fmsub_ps(score, factor, shift);
-        if (block.slope != 0.0F) exponent = with_recency(block, queries, tile, i, at, exponent);
+        if (Kind::recency) exponent = with_recency(block, queries, tile, i, at, exponent);
         const __m512 probability = _mm512_maskz_mov_ps(mask, exp2_of(exponent));
         p[half] = _mm512_mul_ps(probability, weight);
-        if (block.dropout) {
+        if (Kind::dropout) {
           const auto keeps = static_cast<__mmask16>(kept >> at);
           const __m512 keep_factor = _mm512_set1_ps(block.keep_factor);
           p[half] = _mm512_maskz_mul_ps(keeps, p[half], keep_factor);
           dp = _mm512_maskz_mul_ps(keeps, dp, keep_factor);
         }
         ds[half] = _mm512_maskz_mul_ps(mask, probability, _mm512_sub_ps(dp, correction));
-        if (tables.key.rows > 0) add_by_row(block, lanes, ds[half], memory.ds_sums + i * tables.key.rows);
-        if (tables.value.rows > 0) add_by_row(block, lanes, p[half], memory.weight_sums + i * tables.value.rows);
+        if (key_table) add_by_row(block, lanes, ds[half], memory.ds_sums + i * tables.key.rows);
+        if (value_table) add_by_row(block, lanes, p[half], memory.weight_sums + i * tables.value.rows);
       }
       store_halves(memory.p + r * kKeyTile + j, p[0], p[1]);
       store_halves(memory.ds + r * kKeyTile + j, ds[0], ds[1]);
@@ -196,7 +199,9 @@ inline void differentiate_tile(const Block& block, const Queries& queries, const
                      .rows = strip.rows,
                      .columns = columns.to - columns.from,
                      .depth = value_padded});
-    differentiate_strip(block, queries, strip, tile, columns, tables, rows, memory);
+    with_kind(block, tables, [&](auto kind) {
+      differentiate_strip<decltype(kind)>(block, queries, strip, tile, columns, tables, rows, memory);
+    });
     const std::int64_t width = columns.step_to - columns.step_from;
     multiply<true>({.c = memory.dq + strip.begin * padded,
                     .c_stride = padded,
@@ -217,14 +222,14 @@ inline void differentiate_tile(const Block& block, const Queries& queries, const
   const std::int64_t depth = (last_strip - first_strip) * kStep;
   const auto sum_over_queries = [&](const Half* transposed, const Pair* pairs, std::int64_t columns, float* sums) {
     multiply<true>({.c = sums + (place * kKeyTile + key_from) * columns,
-                     .c_stride = columns,
-                     .a = transposed + key_from * kQueries + first_query,
-                     .a_stride = kQueries,
-                     .b = pairs + first_query / 2 * columns,
-                     .b_stride = columns,
-                     .rows = key_to - key_from,
-                     .columns = columns,
-                     .depth = depth});
+                    .c_stride = columns,
+                    .a = transposed + key_from * kQueries + first_query,
+                    .a_stride = kQueries,
+                    .b = pairs + first_query / 2 * columns,
+                    .b_stride = columns,
+                    .rows = key_to - key_from,
+                    .columns = columns,
+                    .depth = depth});
   };
   sum_over_queries(memory.p_transposed, memory.d_pairs, value_padded, memory.dv);
   sum_over_queries(memory.ds_transposed, memory.q_pairs, padded, memory.dk);

@@ -1,9 +1,9 @@
 // Relative tables and the forward pass of one block of fused attention in bfloat16. Included after
 // attend_bf16_block.inl.
 //
-// What a query has to do with the relative tables depends on offsets, not on keys: its products with the rows of the key
-// table are computed once a block and looked up for every key; the probabilities of its keys are summed by offset and
-// meet the value table once, at the end.
+// What a query has to do with the relative tables depends on offsets, not on keys: its products with the rows of the
+// key table are computed once a block and looked up for every key; the probabilities of its keys are summed by offset
+// and meet the value table once, at the end.
 
 // scores[i][x] = rows_i . row x of the table, for the rows that the block needs.
 inline void score_table(const Queries& queries, const Half* rows, std::int64_t padded, const PackedTable& table,
@@ -147,9 +147,33 @@ inline __m512 with_recency(const Block& block, const Queries& queries, const Til
   return _mm512_fmadd_ps(_mm512_cvtepi32_ps(offset), _mm512_set1_ps(block.slope * kLog2E), logits);
 }
 
+// What the loops over pairs have to do, known when they are compiled.
+template <bool kTables, bool kRecency, bool kDropout>
+struct PairKind {
+  static constexpr bool tables = kTables;
+  static constexpr bool recency = kRecency;
+  static constexpr bool dropout = kDropout;
+};
+
+// body(PairKind of the block)
+template <class Body>
+inline void with_kind(const Block& block, const Tables& tables, const Body& body) {
+  const bool relative = tables.key.rows > 0 || tables.value.rows > 0;
+  const bool recent = block.slope != 0.0F;
+  if (block.dropout) {
+    if (relative) return recent ? body(PairKind<true, true, true>{}) : body(PairKind<true, false, true>{});
+    return recent ? body(PairKind<false, true, true>{}) : body(PairKind<false, false, true>{});
+  }
+  if (relative) return recent ? body(PairKind<true, true, false>{}) : body(PairKind<true, false, false>{});
+  return recent ? body(PairKind<false, true, false>{}) : body(PairKind<false, false, false>{});
+}
+
 // One strip against one tile: folds its scores into the running softmax and leaves the weights in memory.p.
+template <class Kind>
 inline void softmax_strip(const Block& block, const Queries& queries, const Strip& strip, const Tile& tile,
                           const Columns& columns, const Tables& tables, const Memory& memory) {
+  const bool key_table = Kind::tables && tables.key.rows > 0;
+  const bool value_table = Kind::tables && tables.value.rows > 0;
   const __m512 hidden = _mm512_set1_ps(-__builtin_inff());
   const __m512 factor = _mm512_set1_ps(block.scale * kLog2E);
   std::uint64_t visible[kStep];
@@ -162,11 +186,11 @@ inline void softmax_strip(const Block& block, const Queries& queries, const Stri
     for (std::int64_t j = columns.step_from; j < columns.step_to; j += kVector) {
       const auto mask = static_cast<__mmask16>(visible[r] >> j);
       __m512 score = _mm512_load_ps(row + j);
-      if (tables.key.rows > 0) {
+      if (key_table) {
         score = _mm512_add_ps(score, look_up(block, queries, table_lanes(block, queries, tile, i, j),
                                              memory.key_scores + i * tables.key.rows));
       }
-      if (block.slope == 0.0F) {
+      if (!Kind::recency) {
         score = _mm512_mask_mul_ps(hidden, mask, score, factor);
       } else {
         score = with_recency(block, queries, tile, i, j, _mm512_mul_ps(score, factor));
@@ -198,8 +222,9 @@ inline void softmax_strip(const Block& block, const Queries& queries, const Stri
       const __m512 by = _mm512_set1_ps(fade[r]);
       total = _mm512_mul_ps(total, by);
       float* o = memory.o + i * padded;
-      for (std::int64_t e = 0; e < padded; e += kVector) _mm512_store_ps(o + e, _mm512_mul_ps(_mm512_load_ps(o + e), by));
-      if (tables.value.rows > 0) {
+      for (std::int64_t e = 0; e < padded; e += kVector)
+        _mm512_store_ps(o + e, _mm512_mul_ps(_mm512_load_ps(o + e), by));
+      if (value_table) {
         float* sums = memory.weight_sums + i * tables.value.rows;
         for (std::int64_t x = queries.table_from; x < queries.table_to; x += kVector) {
           _mm512_storeu_ps(sums + x, _mm512_mul_ps(_mm512_loadu_ps(sums + x), by));
@@ -209,18 +234,19 @@ inline void softmax_strip(const Block& block, const Queries& queries, const Stri
     const __m512 by = _mm512_set1_ps(shift[r]);
     const float* row = memory.s + r * kKeyTile;
     const std::uint64_t kept =
-        block.dropout && visible[r] != 0 && i < block.num_queries ? kept_in_tile(block, tile, columns, i) : 0;
+        Kind::dropout && visible[r] != 0 && i < block.num_queries ? kept_in_tile(block, tile, columns, i) : 0;
     for (std::int64_t j = columns.step_from; j < columns.step_to; j += kStep) {
       __m512 weight[2];
+#pragma GCC unroll 2
       for (int half = 0; half < 2; ++half) {
         const std::int64_t at = j + half * kVector;
         weight[half] = exp2_of(_mm512_sub_ps(_mm512_load_ps(row + at), by));
         total = _mm512_add_ps(total, weight[half]);
-        if (block.dropout) {
-          weight[half] = _mm512_maskz_mul_ps(static_cast<__mmask16>(kept >> at), weight[half],
-                                             _mm512_set1_ps(block.keep_factor));
+        if (Kind::dropout) {
+          weight[half] =
+              _mm512_maskz_mul_ps(static_cast<__mmask16>(kept >> at), weight[half], _mm512_set1_ps(block.keep_factor));
         }
-        if (tables.value.rows > 0) {
+        if (value_table) {
           add_by_row(block, table_lanes(block, queries, tile, i, at), weight[half],
                      memory.weight_sums + i * tables.value.rows);
         }
@@ -258,7 +284,9 @@ inline void attend_block(const Block& block, const Queries& queries, const Table
       const Columns columns = columns_of(strip, tile);
       if (columns.from >= columns.to) continue;
       score_strip(block, strip, tile, columns, memory);
-      softmax_strip(block, queries, strip, tile, columns, tables, memory);
+      with_kind(block, tables, [&](auto kind) {
+        softmax_strip<decltype(kind)>(block, queries, strip, tile, columns, tables, memory);
+      });
       multiply<true>({.c = memory.o + strip.begin * value_padded,
                       .c_stride = value_padded,
                       .a = memory.p + columns.step_from,
