@@ -84,13 +84,11 @@ void take_pairs(const ExperimentConfig& config, AuditSubject& subject) {
   subject.tokens_from = "made-up pairs, " + std::string(to_string(config.data.format));
 }
 
-// Added heads start silent (attention.add_content), and convolutions as the identity; what they read too early would
-// not show in fresh weights. Columns of output layers that are zero get the numbers of the first ones, which are those
-// of local heads, and every tap of a convolution gets a weight.
-void wake_what_starts_silent(SequenceModel& model) {
+// Added heads start silent (attention.add_content); what they read too early would not show in fresh weights. Columns
+// of output layers that are zero get the numbers of the first ones, which are those of local heads.
+void wake_added_heads(SequenceModel& model) {
   const at::NoGradGuard no_gradient;
   for (const auto& parameter : model.named_parameters()) {
-    if (parameter.key().ends_with("_convolution")) parameter.value().fill_(0.5);
     if (!parameter.key().ends_with("output_weight") || parameter.value().dim() != 2) continue;
     at::Tensor weight = parameter.value();
     const at::Tensor silent = weight.abs().sum(0) == 0.0;
@@ -148,7 +146,7 @@ AuditSubject open_audit_subject(const AuditSubjectOptions& options) {
   }
   subject.model =
       fresh ? make_model(config, at::TensorOptions().dtype(at::kFloat)) : load_sequence_model(subject.model_file);
-  if (fresh) wake_what_starts_silent(*subject.model);
+  if (fresh) wake_added_heads(*subject.model);
   return subject;
 }
 

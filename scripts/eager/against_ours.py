@@ -19,7 +19,7 @@ CLOSE = 2e-5  # nats
 STEPS = 40  # a centroid moves by a thousandth a step; thresholds and tables have moved well by then
 SIZES = {"model.layers": 2, "model.width": 64, "model.feedforward_width": 128, "attention.heads": 4,
          "attention.content_heads": 2, "attention.content_layers": "all", "attention.add_content": "false",
-         "attention.convolution": 0, "routing.key_shift": 0, "routing.learned_scale": "false",
+         "routing.key_shift": 0, "routing.learned_scale": "false",
          "routing.self": "only_if_alone", "routing.scale": "1/sqrt(head_dim)", "local.window": 16, "local.recency": "false", "routing.window": 12,
          "routing.clusters": 4, "train.sequence_length": N, "train.batch_size": 4, "train.learning_rate": 0.01,
          "train.precision": "fp32", "train.eval_every": 0, "train.checkpoint_every": 0}

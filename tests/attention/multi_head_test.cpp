@@ -116,42 +116,6 @@ TEST(MultiHeadAttention, WeightsFollowTheSeedAndTheLayerWithinTheAuthorsLimit) {
   EXPECT_GT(largest, 0.95 * std::sqrt(0.6 / 24.0));
 }
 
-TEST(MultiHeadAttention, AConvolutionMixesNeighboursBeforeHeadsAttend) {
-  // Fresh: the same layer. Every key is the token itself under a window of 1, so the output is W_O of the values.
-  AttentionConfig config{.width = 4, .head_groups = {{.pattern = LocalPattern{.window = 1}, .heads = 2}}};
-  MultiHeadAttention plain(config, LayerPlace{}, kDoubles);
-  config.convolution = 3;
-  MultiHeadAttention layer(config, LayerPlace{}, kDoubles);
-  const at::Tensor x = random_tensor({1, 5, 4}, 1);
-  AttentionState state;
-  EXPECT_TRUE(layer->forward(x, state).equal(plain->forward(x, state)));
-  EXPECT_EQ(parameter(layer, "query_convolution").sizes(), at::IntArrayRef({3, 4}));
-
-  const at::NoGradGuard no_gradient;
-  testing::wake_convolutions(*layer);
-  const at::Tensor taps = parameter(layer, "value_convolution");
-  const at::Tensor values = at::matmul(x[0], parameter(layer, "value_weight").t());
-  const at::Tensor output = layer->forward(x, state)[0];
-  for (std::int64_t t = 0; t < 5; ++t) {
-    at::Tensor mixed = at::zeros({4}, kDoubles);
-    for (std::int64_t k = 0; k <= std::min<std::int64_t>(t, 2); ++k) mixed = mixed + taps[k] * values[t - k];
-    const at::Tensor expected = at::matmul(parameter(layer, "output_weight"), mixed);
-    EXPECT_LT((output[t] - expected).abs().max().item<double>(), 1e-12) << t;
-  }
-}
-
-TEST(MultiHeadAttention, OnlyCausalHeadsHaveAConvolutionOfTwoTapsOrMore) {
-  AttentionConfig config = mixed_config();
-  for (const std::int64_t taps : {-1, 1, 17}) {
-    config.convolution = taps;
-    EXPECT_THROW(MultiHeadAttention(config, LayerPlace{}, kDoubles), ConfigError) << taps;
-  }
-  config.convolution = 2;
-  MultiHeadAttention(config, LayerPlace{}, kDoubles);
-  config.kind = AttentionKind::bidirectional_self;
-  EXPECT_THROW(MultiHeadAttention(config, LayerPlace{}, kDoubles), ConfigError);
-}
-
 // Padding changes nothing for the real tokens: a padded sequence equals the short one.
 TEST(MultiHeadAttention, PaddedSequencesEqualShortOnes) {
   AttentionConfig config = mixed_config();
@@ -159,9 +123,7 @@ TEST(MultiHeadAttention, PaddedSequencesEqualShortOnes) {
   config.head_groups[1].shared_query_key = false;
   for (const AttentionKind kind : {AttentionKind::causal_self, AttentionKind::bidirectional_self}) {
     config.kind = kind;
-    config.convolution = kind == AttentionKind::causal_self ? 3 : 0;
     MultiHeadAttention layer(config, LayerPlace{}, kDoubles);
-    testing::wake_convolutions(*layer);
     layer->eval();
     at::Tensor x = random_tensor({2, 12, 24}, 1);
     at::Tensor valid = at::ones({2, 12}, at::kBool);

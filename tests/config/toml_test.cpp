@@ -50,12 +50,16 @@ TEST(ApplyToml, KeysThatAreGoneAreReadWhereNothingDependsOnThem) {
   ExperimentConfig config;
   apply_toml(config, "[routing]\nfallback = \"argmax\"\ncommit_to = \"argmax\"\nclusters = 9\n", "old.toml");
   EXPECT_EQ(config.routing.routing().clusters, 9);
+  apply_toml(config, "[attention]\nconvolution = 0\n", "old.toml");
+  EXPECT_EQ(refusal_of_file("[attention]\nconvolution = 3\n"),
+            "my.toml:2: attention.convolution is gone and was 0 for all that is left, but the file gives it 3; "
+            "CHANGELOG.md says why");
   EXPECT_EQ(refusal_of_file("[routing]\nfallback = \"margin\"\n"),
             "my.toml:2: routing.fallback is gone and was argmax for all that is left, but the file gives it margin; "
             "CHANGELOG.md says why");
-  EXPECT_EQ(refusal_of_file("[routing]\ncommit_to = 3\n"),
-            "my.toml:2: routing.commit_to is gone and was argmax for all that is left, but the file gives it a whole "
-            "number; CHANGELOG.md says why");
+  EXPECT_EQ(refusal_of_file("[routing]\ncommit_to = true\n"),
+            "my.toml:2: routing.commit_to is gone and was argmax for all that is left, but the file gives it true or "
+            "false; CHANGELOG.md says why");
 }
 
 TEST(ToToml, HasEveryKeyInOrder) {

@@ -53,7 +53,6 @@ std::vector<ContentCase> split_cases() {
   for (const RoutingSelection selection : {RoutingSelection::nearest, RoutingSelection::threshold}) {
     ExperimentConfig config = routed_experiment(selection);
     config.patterns.local.recency = true;
-    config.attention.convolution = 3;  // longer than some pieces
     config.model.norm = selection == RoutingSelection::nearest ? NormPlacement::post : NormPlacement::pre;
     cases.push_back({std::string(to_string(selection)), config});
     keys_as_they_stand(config.routing.group);
@@ -68,7 +67,6 @@ std::vector<ContentCase> split_cases() {
 Transformer make_split_model(const ExperimentConfig& config) {
   Transformer model(config, at::TensorOptions().dtype(at::kFloat));
   const at::NoGradGuard no_gradient;
-  testing::wake_convolutions(*model);
   for (auto& buffer : model->named_buffers()) {
     if (buffer.key().find("tau") == std::string::npos) continue;
     buffer.value().copy_(testing::random_tensor(buffer.value().sizes(), 17, at::kFloat) * 0.5 + 1.5);

@@ -48,7 +48,6 @@ std::vector<ContentCase> causal_cases() {
     config.model.embedding_width = 20;
     config.model.tied_output = true;
     config.model.start_symbol = StartSymbol::own;
-    config.attention.convolution = 3;
     cases.push_back({std::string(to_string(selection)), config});
   }
   ExperimentConfig code = long_experiment("routing");
@@ -57,15 +56,13 @@ std::vector<ContentCase> causal_cases() {
   cases.push_back({"code", code});
   ExperimentConfig ranks = long_experiment("routing");
   ranks.routing.group.relative = RelativePosition::rank;
-  ranks.attention.convolution = 2;
   cases.push_back({"ranks", ranks});
   return cases;
 }
 
-// Thresholds and convolutions as training leaves them: some tokens pass none, others several.
+// Thresholds as training leaves them: some tokens pass none, others several.
 void set_thresholds(torch::nn::Module& model) {
   const at::NoGradGuard no_gradient;
-  testing::wake_convolutions(model);
   for (auto& buffer : model.named_buffers()) {
     if (buffer.key().find("tau") == std::string::npos) continue;
     buffer.value().copy_(testing::random_tensor(buffer.value().sizes(), 17, at::kFloat) * 0.5 + 1.5);

@@ -53,7 +53,6 @@ inline ExperimentConfig unlike_defaults() {
                                         .content = "lsh",
                                         .content_layers = "1..3",
                                         .add_content = true,
-                                        .convolution = 4,
                                         .encoder_content = "random",
                                         .cross_heads = 3,
                                         .cross_content = "lsh"},

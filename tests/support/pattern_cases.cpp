@@ -94,15 +94,6 @@ at::Tensor random_tensor(at::IntArrayRef sizes, std::uint64_t seed, at::ScalarTy
   return tensor;
 }
 
-void wake_convolutions(torch::nn::Module& module) {
-  const at::NoGradGuard no_gradient;
-  for (auto& parameter : module.named_parameters()) {
-    if (!parameter.key().ends_with("_convolution")) continue;
-    parameter.value().copy_(random_tensor(parameter.value().sizes(), 19, parameter.value().scalar_type()) * 0.5);
-    parameter.value()[0] += 1.0;
-  }
-}
-
 at::Tensor ragged_mask(std::int64_t batch, std::int64_t tokens, std::uint64_t seed) {
   at::Tensor mask = at::ones({batch, tokens}, at::kBool);
   RandomStream stream(seed, "ragged mask");

@@ -31,8 +31,6 @@ std::vector<PatternCase> pattern_cases(AttentionKind kind);
 
 // Standard normal numbers from a seed.
 at::Tensor random_tensor(at::IntArrayRef sizes, std::uint64_t seed, at::ScalarType type = at::kDouble);
-// Convolutions start as the identity; this gives every tap a weight, as training does.
-void wake_convolutions(torch::nn::Module& module);
 // A padding mask [batch, tokens] with ragged lengths: sequence 0 is full, the others lose tokens at the end; the last
 // one, if there are at least three, loses tokens at the front too. Every sequence keeps a token.
 at::Tensor ragged_mask(std::int64_t batch, std::int64_t tokens, std::uint64_t seed);

@@ -20,7 +20,6 @@ void AttentionCache::fork_sequence(std::int64_t from, std::int64_t to) {
       group.last_queries[to] = last->second;
     }
   }
-  if (const auto rows = rows_before_.find(from); rows != rows_before_.end()) rows_before_[to] = rows->second;
 }
 
 void AttentionCache::drop_sequence(std::int64_t sequence) {
@@ -28,7 +27,6 @@ void AttentionCache::drop_sequence(std::int64_t sequence) {
     group.heads.drop_sequence(sequence);
     group.last_queries.erase(sequence);
   }
-  rows_before_.erase(sequence);
 }
 
 void AttentionCache::begin_at(std::int64_t sequence, std::int64_t position) {
@@ -47,7 +45,6 @@ std::int64_t AttentionCache::bytes() const {
     total += group.heads.bytes();
     for (const auto& [sequence, queries] : group.last_queries) total += static_cast<std::int64_t>(queries.nbytes());
   }
-  for (const auto& [sequence, rows] : rows_before_) total += static_cast<std::int64_t>(rows.nbytes());
   return total;
 }
 

@@ -51,9 +51,6 @@ class AttentionCache {
   };
   static const kernels::PackedTables* tables_for(Group& group, const kernels::AttendRules& rules);
   std::vector<Group> groups_;
-  // Layers with a convolution: by sequence, the projected rows [taps - 1, channels] of its last tokens, zeros before
-  // the first.
-  std::map<std::int64_t, at::Tensor> rows_before_ = {};
 };
 
 }  // namespace routing

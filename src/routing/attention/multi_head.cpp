@@ -3,7 +3,6 @@
 #include "routing/attention/recency.h"
 #include "routing/core/error.h"
 #include "routing/ops/attend.h"
-#include "routing/ops/causal_convolution.h"
 #include "routing/ops/head_rows.h"
 #include "routing/ops/initial_weights.h"
 #include "routing/ops/layer_norm.h"
@@ -61,14 +60,9 @@ MultiHeadAttentionImpl::MultiHeadAttentionImpl(AttentionConfig config, LayerPlac
     }
     groups_.push_back(std::move(group));
   }
-  query_.weight = make_projection("query_weight", heads, added, options);
-  if (key_heads > 0) key_.weight = make_projection("key_weight", key_heads, added_key_heads, options);
-  value_.weight = make_projection("value_weight", heads, added, options);
-  if (config_.convolution > 0) {
-    query_.convolution = make_convolution("query_convolution", query_.weight);
-    if (key_heads > 0) key_.convolution = make_convolution("key_convolution", key_.weight);
-    value_.convolution = make_convolution("value_convolution", value_.weight);
-  }
+  query_weight_ = make_projection("query_weight", heads, added, options);
+  if (key_heads > 0) key_weight_ = make_projection("key_weight", key_heads, added_key_heads, options);
+  value_weight_ = make_projection("value_weight", heads, added, options);
   if (config_.head_mix) head_mix_weight_ = make_weight("head_mix_weight", head_dim_, head_dim_, options);
   output_weight_ = make_output_weight(heads, added, options);
 }
@@ -106,32 +100,13 @@ at::Tensor MultiHeadAttentionImpl::make_weight(const std::string& name, std::int
   return register_parameter(name, initial_weight({rows, columns, config_.initial_scale}, place_.key(name), options));
 }
 
-// Starts as the identity: at step 0 the layer computes what it would without.
-at::Tensor MultiHeadAttentionImpl::make_convolution(const std::string& name, const at::Tensor& weight) {
-  at::Tensor taps = at::zeros({config_.convolution, weight.size(0)}, weight.options());
-  taps[0].fill_(1.0);
-  return register_parameter(name, taps);
-}
-
-std::vector<at::Tensor> MultiHeadAttentionImpl::project(const at::Tensor& input,
-                                                        const std::vector<const Projection*>& projections,
-                                                        const at::Tensor& valid, MatmulPrecision precision) {
-  std::vector<at::Tensor> weights;
-  for (const Projection* projection : projections) weights.push_back(projection->weight);
-  std::vector<at::Tensor> projected = linear_branches(input, weights, precision);
-  for (std::size_t index = 0; index < projected.size(); ++index) {
-    if (!projections[index]->convolution.defined() || !valid.defined()) continue;
-    projected[index] = projected[index].masked_fill(valid.logical_not().unsqueeze(-1), 0.0);
-  }
-  return projected;
-}
-
-// [batch, tokens, channels] -> [batch, heads, tokens, head_dim]
-at::Tensor MultiHeadAttentionImpl::split_heads(const at::Tensor& projected, const Projection& projection,
-                                               const at::Tensor& before) const {
-  const at::Tensor rows =
-      projection.convolution.defined() ? causal_convolution(projected, projection.convolution, before) : projected;
-  return rows.view({rows.size(0), rows.size(1), -1, head_dim_}).transpose(1, 2);
+// [batch, tokens, width] -> [batch, heads, tokens, head_dim], one per weight
+std::vector<at::Tensor> MultiHeadAttentionImpl::split_heads(const at::Tensor& input,
+                                                            const std::vector<at::Tensor>& weights,
+                                                            MatmulPrecision precision) const {
+  std::vector<at::Tensor> heads = linear_branches(input, weights, precision);
+  for (at::Tensor& rows : heads) rows = rows.view({rows.size(0), rows.size(1), -1, head_dim_}).transpose(1, 2);
+  return heads;
 }
 
 void MultiHeadAttentionImpl::check_call(const at::Tensor& input, const AttentionState& state) const {
@@ -253,20 +228,15 @@ at::Tensor MultiHeadAttentionImpl::attend_group(std::size_t index, const QueryKe
 
 std::vector<MultiHeadAttentionImpl::GroupRows> MultiHeadAttentionImpl::group_rows(const at::Tensor& input,
                                                                                   const AttentionState& state) const {
-  const bool cross = state.memory.defined();
-  const bool has_keys = key_.weight.defined();
-  std::vector<const Projection*> projections{&query_};
-  if (has_keys) projections.push_back(&key_);
-  projections.push_back(&value_);
-  std::vector<at::Tensor> rows;
-  if (cross) {
-    rows = project(input, {&query_}, state.valid, state.precision);
-    const std::vector<const Projection*> of_memory(projections.begin() + 1, projections.end());
-    for (const at::Tensor& more : project(state.memory, of_memory, state.memory_valid, state.precision)) {
-      rows.push_back(more);
-    }
+  std::vector<at::Tensor> of_keys{value_weight_};
+  if (key_weight_.defined()) of_keys.insert(of_keys.begin(), key_weight_);
+  std::vector<at::Tensor> rows;  // queries, keys if there are any, values
+  if (state.memory.defined()) {
+    rows = split_heads(state.memory, of_keys, state.precision);
+    rows.insert(rows.begin(), split_heads(input, {query_weight_}, state.precision).front());
   } else {
-    rows = project(input, projections, state.valid, state.precision);
+    of_keys.insert(of_keys.begin(), query_weight_);
+    rows = split_heads(input, of_keys, state.precision);
   }
   std::vector<HeadRange> all;
   std::vector<HeadRange> with_keys;
@@ -274,10 +244,10 @@ std::vector<MultiHeadAttentionImpl::GroupRows> MultiHeadAttentionImpl::group_row
     all.push_back({group.first_head, group.config.heads});
     if (!group.config.shared_query_key) with_keys.push_back({group.first_key_head, group.config.heads});
   }
-  const std::vector<at::Tensor> q = split_head_groups(split_heads(rows.front(), query_, {}), all);
+  const std::vector<at::Tensor> q = split_head_groups(rows.front(), all);
   const std::vector<at::Tensor> k =
-      with_keys.empty() ? std::vector<at::Tensor>() : split_head_groups(split_heads(rows[1], key_, {}), with_keys);
-  const std::vector<at::Tensor> v = split_head_groups(split_heads(rows.back(), value_, {}), all);
+      with_keys.empty() ? std::vector<at::Tensor>() : split_head_groups(rows[1], with_keys);
+  const std::vector<at::Tensor> v = split_head_groups(rows.back(), all);
   std::vector<GroupRows> groups;
   std::size_t next_key = 0;
   for (std::size_t index = 0; index < groups_.size(); ++index) {

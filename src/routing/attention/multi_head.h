@@ -1,7 +1,6 @@
 // Multi-head attention whose heads come in groups, each with its own pattern.
 //
 //   Q = X W_Q, K = M W_K, V = M W_V        no biases; M is X itself, or the memory of cross-attention
-//   and, with a convolution, each channel of Q, K and V over the last tokens (ops/causal_convolution.h)
 //   head group g: plan from its pattern, attend over the plan
 //   output = [heads of all groups, in the order of the configuration] W_O
 //
@@ -107,16 +106,8 @@ class MultiHeadAttentionImpl : public torch::nn::Module {
   at::Tensor make_output_weight(std::int64_t heads, std::int64_t added, const at::TensorOptions& options);
   at::Tensor make_weight(const std::string& name, std::int64_t rows, std::int64_t columns,
                          const at::TensorOptions& options);
-  // A projection of all heads and its convolution, which is undefined in layers without one.
-  struct Projection {
-    at::Tensor weight, convolution;
-  };
-  at::Tensor make_convolution(const std::string& name, const at::Tensor& weight);
-  // [batch, tokens, width] -> [batch, tokens, channels], before any convolution. Padding is zero where there is one.
-  static std::vector<at::Tensor> project(const at::Tensor& input, const std::vector<const Projection*>& projections,
-                                         const at::Tensor& valid, MatmulPrecision precision);
-  // The heads of projected rows. `before`: the projected rows of earlier tokens, undefined at the beginning.
-  at::Tensor split_heads(const at::Tensor& projected, const Projection& projection, const at::Tensor& before) const;
+  std::vector<at::Tensor> split_heads(const at::Tensor& input, const std::vector<at::Tensor>& weights,
+                                      MatmulPrecision precision) const;
   void check_call(const at::Tensor& input, const AttentionState& state) const;
   TokenLayout layout_for(const Group& group, const at::Tensor& input, const AttentionState& state) const;
   // Queries and keys of a group: normalised, as patterns choose by them …
@@ -155,12 +146,6 @@ class MultiHeadAttentionImpl : public torch::nn::Module {
                              const AttentionCache& cache) const;
   // Shifted keys: the queries of the tokens before new ones, [sequences, heads, 1, dim]; zeros where there are none.
   at::Tensor queries_before(std::size_t index, const CachedCall& call, const AttentionCache& cache) const;
-  // What the convolution of new tokens reads of those before them, by projection; and keeps of the new ones.
-  struct Projected {
-    at::Tensor q, k, v;  // [sequences, rows, channels]; keys and values only where the layer has them
-  };
-  Projected rows_before(const Projected& rows, const CachedCall& call, PieceExchange* pieces,
-                        AttentionCache& cache) const;
   // Takes the queries of the last token of the piece before.
   void take_queries_before(const std::vector<QueryKey>& qk, PieceExchange& pieces, std::int64_t sequence,
                            AttentionCache& cache) const;
@@ -174,8 +159,7 @@ class MultiHeadAttentionImpl : public torch::nn::Module {
   LayerPlace place_;
   std::int64_t head_dim_ = 0;
   std::vector<Group> groups_;
-  Projection query_, key_, value_;  // no key where all heads share queries and keys
-  at::Tensor output_weight_, head_mix_weight_;
+  at::Tensor query_weight_, key_weight_, value_weight_, output_weight_, head_mix_weight_;
 };
 TORCH_MODULE(MultiHeadAttention);
 

@@ -6,8 +6,6 @@
 #include "routing/core/error.h"
 #include "routing/kernels/attend.h"
 
-#include <algorithm>
-#include <map>
 #include <utility>
 #include <variant>
 
@@ -24,26 +22,6 @@ at::Tensor with_adjacent_numbers(const at::Tensor& heads) {
 
 const float* numbers_or_null(const at::Tensor& table) {
   return table.defined() ? table.data_ptr<float>() : nullptr;
-}
-
-// The last `past` rows of the pieces before this one, which may be shorter than that: all rows [1, tokens, channels]
-// are of one sequence.
-void take_rows_before(PieceExchange& pieces, const at::Tensor& rows, std::int64_t past, std::int64_t sequence,
-                      std::map<std::int64_t, at::Tensor>& kept) {
-  const std::int64_t mine = std::min(past, rows.size(1));
-  at::Tensor last = at::zeros({past + 1, rows.size(2)});
-  last.narrow(0, past - mine, mine).copy_(rows[0].narrow(0, rows.size(1) - mine, mine));
-  last[past][0] = static_cast<double>(mine);  // how many of them are rows
-  // Only copied, never read as what it is not.
-  const at::Tensor gathered = pieces.gather(last.contiguous().view(at::kInt)).view(at::kFloat);
-  if (pieces.piece() == 0) return;
-  std::vector<at::Tensor> before{at::zeros({past, rows.size(2)})};
-  for (int piece = 0; piece < pieces.piece(); ++piece) {
-    const auto count = gathered[piece][past][0].item<std::int64_t>();
-    before.push_back(gathered[piece].narrow(0, past - count, count));
-  }
-  const at::Tensor all = at::cat(before);
-  kept[sequence] = all.narrow(0, all.size(0) - past, past).clone();
 }
 
 std::string why_not(const HeadGroupConfig& group, AttentionKind kind) {
@@ -69,8 +47,8 @@ std::string MultiHeadAttentionImpl::reason_against_cache() const {
 AttentionCache MultiHeadAttentionImpl::make_cache() const {
   const std::string reason = reason_against_cache();
   require<InputError>(reason.empty(), reason, ", so it cannot be read piece by piece; run whole prefixes instead");
-  require<InputError>(query_.weight.device().is_cpu() && query_.weight.scalar_type() == at::kFloat, config_.name,
-                      ": weights are ", query_.weight.scalar_type(), " on ", query_.weight.device().str(),
+  require<InputError>(query_weight_.device().is_cpu() && query_weight_.scalar_type() == at::kFloat, config_.name,
+                      ": weights are ", query_weight_.scalar_type(), " on ", query_weight_.device().str(),
                       ", but a cache needs Float on the CPU");
   AttentionCache cache;
   for (const Group& group : groups_) {
@@ -98,11 +76,11 @@ void MultiHeadAttentionImpl::set_memory(AttentionCache& cache, std::int64_t sequ
   require<InputError>(memory.values.dim() == 3 && memory.values.size(0) == 1 && memory.values.size(2) == config_.width,
                       config_.name, ": memory is ", memory.values.sizes(), ", but must be [1, keys, ", config_.width,
                       "]");
-  const auto heads_of = [&](const Projection& projection) {
-    return split_heads(project(memory.values, {&projection}, {}, precision).front(), projection, at::Tensor());
+  const auto heads_of = [&](const at::Tensor& weight) {
+    return split_heads(memory.values, {weight}, precision).front();
   };
-  const at::Tensor k = key_.weight.defined() ? heads_of(key_) : at::Tensor();
-  const at::Tensor v = heads_of(value_);
+  const at::Tensor k = key_weight_.defined() ? heads_of(key_weight_) : at::Tensor();
+  const at::Tensor v = heads_of(value_weight_);
   const TokenLayout layout = self_layout(1, 1, memory.values.size(1), memory.valid);
   for (std::size_t index = 0; index < groups_.size(); ++index) {
     const Group& group = groups_[index];
@@ -124,27 +102,6 @@ at::Tensor MultiHeadAttentionImpl::queries_before(std::size_t index, const Cache
     if (last != kept.end()) before[static_cast<std::int64_t>(number)].select(1, 0).copy_(last->second);
   }
   return before;
-}
-
-MultiHeadAttentionImpl::Projected MultiHeadAttentionImpl::rows_before(const Projected& rows, const CachedCall& call,
-                                                                      PieceExchange* pieces,
-                                                                      AttentionCache& cache) const {
-  const std::int64_t past = config_.convolution - 1;
-  const at::Tensor all = at::cat(
-      rows.k.defined() ? std::vector<at::Tensor>{rows.q, rows.k, rows.v} : std::vector<at::Tensor>{rows.q, rows.v}, 2);
-  if (pieces != nullptr) take_rows_before(*pieces, all, past, call.sequences.front(), cache.rows_before_);
-  std::vector<at::Tensor> before;
-  for (std::size_t number = 0; number < call.sequences.size(); ++number) {
-    const auto kept = cache.rows_before_.find(call.sequences[number]);
-    before.push_back(kept != cache.rows_before_.end() ? kept->second : at::zeros({past, all.size(2)}));
-    const at::Tensor both = at::cat({before.back(), all[static_cast<std::int64_t>(number)]});
-    cache.rows_before_[call.sequences[number]] = both.narrow(0, both.size(0) - past, past).contiguous();
-  }
-  const at::Tensor stacked = at::stack(before);
-  const std::int64_t k_channels = rows.k.defined() ? rows.k.size(2) : 0;
-  return {.q = stacked.narrow(2, 0, rows.q.size(2)),
-          .k = rows.k.defined() ? stacked.narrow(2, rows.q.size(2), k_channels) : at::Tensor(),
-          .v = stacked.narrow(2, rows.q.size(2) + k_channels, rows.v.size(2))};
 }
 
 void MultiHeadAttentionImpl::take_queries_before(const std::vector<QueryKey>& qk, PieceExchange& pieces,
@@ -251,16 +208,10 @@ at::Tensor MultiHeadAttentionImpl::forward_cached(const at::Tensor& input, Atten
                       sequences.size(), " sequences of ", cross ? "a decoder with a source" : "a decoder",
                       " were given, but only one sequence of a decoder-only model is read in pieces elsewhere");
   const CachedCall call{sequences, precision};
-  const auto projected = [&](const Projection& projection) {
-    return project(input, {&projection}, {}, precision).front();
-  };
-  Projected rows{.q = projected(query_), .k = {}, .v = {}};
-  if (key_.weight.defined() && !cross) rows.k = projected(key_);
-  if (!cross) rows.v = projected(value_);
-  const Projected before = config_.convolution > 0 ? rows_before(rows, call, pieces, cache) : Projected{};
-  const at::Tensor q = split_heads(rows.q, query_, before.q);
-  const at::Tensor k = rows.k.defined() ? split_heads(rows.k, key_, before.k) : at::Tensor();
-  const at::Tensor v = rows.v.defined() ? split_heads(rows.v, value_, before.v) : at::Tensor();
+  const auto heads_of = [&](const at::Tensor& weight) { return split_heads(input, {weight}, precision).front(); };
+  const at::Tensor q = heads_of(query_weight_);
+  const at::Tensor k = key_weight_.defined() && !cross ? heads_of(key_weight_) : at::Tensor();
+  const at::Tensor v = cross ? at::Tensor() : heads_of(value_weight_);
   std::vector<QueryKey> qk;
   for (const Group& group : groups_) {
     const at::Tensor mine = q.narrow(1, group.first_head, group.config.heads);

@@ -194,13 +194,6 @@ void validate(const AttentionConfig& config) {
   require<ConfigError>(!config.head_groups.empty(), config.name, ": head_groups is empty; name at least one group");
   require<ConfigError>(config.dropout >= 0.0 && config.dropout < 1.0, config.name, ": dropout is ", config.dropout,
                        ", but it must be at least 0 and below 1");
-  constexpr std::int64_t kMostTaps = 16;
-  require<ConfigError>(config.convolution == 0 || (config.convolution >= 2 && config.convolution <= kMostTaps),
-                       config.name, ": convolution is over ", config.convolution, " tokens, but must be over 2 to ",
-                       kMostTaps, ", or 0 for none");
-  require<ConfigError>(config.convolution == 0 || config.kind == AttentionKind::causal_self, config.name,
-                       ": convolution is over ", config.convolution,
-                       " tokens, but only causal self-attention has one; use 0");
   if (config.recency_heads) require_at_least(config.name, "recency_heads", *config.recency_heads, 1);
   for (std::size_t index = 0; index < config.head_groups.size(); ++index) {
     const HeadGroupConfig& group = config.head_groups[index];

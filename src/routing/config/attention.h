@@ -106,9 +106,6 @@ struct AttentionConfig {
   // key columns for heads that share queries and keys, which nothing reads (A13).
   bool head_mix = false;
   bool unused_key_columns = false;
-  // Queries, keys and values pass through a causal convolution over so many tokens, channel by channel, which starts as
-  // the identity (Primer). 0: none. Causal self-attention only.
-  std::int64_t convolution = 0;
   // The slopes of recency of a layer go by its heads' numbers, counted modulo this; absent means all of its heads.
   std::optional<std::int64_t> recency_heads = std::nullopt;
   std::vector<HeadGroupConfig> head_groups;

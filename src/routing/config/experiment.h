@@ -77,8 +77,6 @@ struct AttentionLayout {
   // The content heads join the `heads` local ones instead of taking the place of some: at the start the model computes
   // what it would without them. head_dim = 0 then means width / heads still.
   bool add_content = false;
-  // Queries, keys and values of causal self-attention pass through a causal convolution over so many tokens; 0: none.
-  std::int64_t convolution = 0;
   // The same as content for the layers of an encoder, whose heads read on both sides; heads, content_heads and
   // content_layers as above.
   std::string encoder_content = "routing";

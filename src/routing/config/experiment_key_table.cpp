@@ -55,8 +55,6 @@ void add_attention(Keys& keys) {
       "layers that have them: all, top N, bottom N, or FIRST..LAST counted from 0 at the bottom");
   attention.add("add_content", &A::add_content,
                 "those heads join the local ones, silent at first, instead of taking the place of some");
-  attention.add("convolution", &A::convolution,
-                "causal heads mix queries, keys and values of so many neighbouring tokens, by channel; 0 for none");
   attention.add_checked(
       "encoder_content", &A::encoder_content,
       [](const std::string& key, const std::string& text) { require_word(text, key, content_patterns()); },

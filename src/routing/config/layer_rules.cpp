@@ -99,7 +99,6 @@ AttentionConfig attention_with(const ExperimentConfig& config, AttentionKind kin
           .initial_scale = config.model.initial_scale,
           .head_mix = routed && config.routing.head_mix,
           .unused_key_columns = routed && config.routing.unused_key_columns,
-          .convolution = kind == AttentionKind::causal_self ? config.attention.convolution : 0,
           .recency_heads = config.attention.heads,
           .head_groups = {}};
 }

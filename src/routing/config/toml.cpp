@@ -76,7 +76,8 @@ std::string text_of(const toml::node& node) {
 struct RetiredKey {
   std::string_view name, value;
 };
-constexpr std::array kRetiredKeys{RetiredKey{"routing.fallback", "argmax"}, RetiredKey{"routing.commit_to", "argmax"}};
+constexpr std::array kRetiredKeys{RetiredKey{"routing.fallback", "argmax"}, RetiredKey{"routing.commit_to", "argmax"},
+                                  RetiredKey{"attention.convolution", "0"}};
 
 std::string section_of(const std::string& key) {
   const std::size_t dot = key.rfind('.');
@@ -155,7 +156,7 @@ class Reader {
     const auto* const key = std::find_if(kRetiredKeys.begin(), kRetiredKeys.end(),
                                          [&](const RetiredKey& retired) { return retired.name == name; });
     if (key == kRetiredKeys.end()) return false;
-    const std::string value = node.is_string() ? text_of(node) : found(node);
+    const std::string value = node.is_string() || node.is_number() ? text_of(node) : found(node);
     require<ConfigError>(value == key->value, place, ": ", name, " is gone and was ", key->value,
                          " for all that is left, but the file gives it ", value, "; CHANGELOG.md says why");
     return true;

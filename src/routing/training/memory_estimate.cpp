@@ -58,12 +58,13 @@ std::int64_t attention_numbers(const AttentionConfig& attention) {
       numbers += (separate ? 2 : 1) * heads * (dim + 2) + heads;  // normalised, and which centroid was nearest
       if (routing->scale_before_norm) numbers += heads * dim;
     }
+    if (group.learned_scale) numbers += heads * dim;                                      // queries times their factor
+    if (group.key_shift == 1) numbers += heads * dim;                                     // keys at their places
     if (std::holds_alternative<LshPattern>(group.pattern)) numbers += heads * (dim + 2);  // keys of unit length
     numbers += heads * (dim + 1);                                                         // output, log-sum-exp
   }
   if (keeps_keys) numbers += key_heads * dim;
-  if (attention.convolution > 0) numbers += 2 * all + key_heads * dim;  // queries, values and keys before it
-  if (attention.head_groups.size() > 1) numbers += all;                 // heads side by side again
+  if (attention.head_groups.size() > 1) numbers += all;  // heads side by side again
   if (attention.head_mix) numbers += all;
   return numbers;
 }
@@ -111,8 +112,7 @@ void add_parameters(const ExperimentConfig& config, MemoryEstimate& estimate) {
       estimate.output_gradients = bytes;
     }
     const bool multiplied = weight.dim() == 2 && name != "output_weight" && !name.ends_with("embedding") &&
-                            !name.ends_with("positions") && !name.ends_with("_convolution") &&
-                            name.find("relative_") == std::string::npos;
+                            !name.ends_with("positions") && name.find("relative_") == std::string::npos;
     // For the forward pass and for gradients of inputs.
     if (multiplied) estimate.packed_weights += 2 * (halves ? bytes / 2 : bytes);
   }
