@@ -84,7 +84,7 @@ class PanelGradient {
   }
 
  private:
-  void clear() {
+  void clear() const {
     if (options_.accumulate) return;
     if (gradients_.weight != nullptr && num_rows_ == 0) {
       std::fill_n(gradients_.weight, left_.columns * right_.columns, 0.0F);
