@@ -31,6 +31,15 @@ class KeyMover {
   std::pair<std::int64_t, std::int64_t> append(const std::vector<std::int32_t>& valid, std::int64_t begin,
                                                std::int64_t end) {
     const auto first = static_cast<std::int64_t>(order_.size());
+    // Without padding only the last token has no successor, and it is the last of its list.
+    const bool whole = !valid.empty() && valid.back() + 1 == static_cast<std::int32_t>(valid.size());
+    if (whole) {
+      if (end > begin && positions_[end - 1] == valid.back()) --end;
+      order_.resize(order_.size() + static_cast<std::size_t>(end - begin));
+      std::transform(positions_ + begin, positions_ + end, order_.begin() + first,
+                     [](std::int32_t position) { return position + 1; });
+      return {first, static_cast<std::int64_t>(order_.size())};
+    }
     auto from = valid.begin();
     for (std::int64_t key = begin; key < end; ++key) {
       const std::int32_t next = positions_[key] + 1;
