@@ -28,22 +28,6 @@ double largest_difference(const at::Tensor& a, const at::Tensor& b) {
   return (a.to(at::kDouble) - b.to(at::kDouble)).abs().max().item<double>();
 }
 
-TEST(ResidualSum, AddsAndHandsTheGradientToBoth) {
-  for (const at::ScalarType type : {at::kFloat, at::kDouble}) {
-    const at::Tensor x = at::tensor({1.0, 2.0, 3.0}, kDoubles).to(type).view({1, 3}).requires_grad_();
-    const at::Tensor y = at::tensor({0.5, -2.0, 7.0}, kDoubles).to(type).view({1, 3}).requires_grad_();
-    const at::Tensor sum = residual_sum(x, y);
-    EXPECT_TRUE(at::equal(sum.detach(), at::tensor({1.5, 0.0, 10.0}, kDoubles).to(type).view({1, 3})));
-    const at::Tensor d = at::tensor({4.0, 5.0, 6.0}, kDoubles).to(type).view({1, 3});
-    for (const at::Tensor& gradient : torch::autograd::grad({sum}, {x, y}, {d})) EXPECT_TRUE(at::equal(gradient, d));
-  }
-  const at::Tensor many = random_tensor({70, 1000}, 1).to(at::kFloat);
-  const at::Tensor others = random_tensor({70, 1000}, 2).to(at::kFloat);
-  EXPECT_TRUE(at::equal(residual_sum(many, others), many + others));
-  EXPECT_TRUE(at::equal(residual_sum(many.t(), others.t()), (many + others).t())) << "any strides";
-  EXPECT_THROW(residual_sum(many, others.t()), InputError);
-}
-
 TEST(HeadGroups, SplitIntoViewsWhoseGradientsMeetInOneTensor) {
   for (const bool inside : {true, false}) {
     const at::Tensor rows = heads({2, 5, 70, 3}, 1, inside).requires_grad_();
@@ -159,6 +143,16 @@ TEST(SharedRows, GradientsInDoubleEqualFiniteDifferences) {
     return (result.queries * result.keys + result.rows).reshape({-1});
   };
   EXPECT_LT(testing::jacobian_error(function, {random_tensor({1, 2, 4, 3}, 1), random_tensor({2}, 2)}), 1e-8);
+}
+
+TEST(HeadRowsErrors, SecondDerivativesAreRefused) {
+  const at::Tensor rows = heads({1, 2, 3, 4}, 1).requires_grad_();
+  const std::vector<at::Tensor> sums{split_head_groups(rows, {{0, 1}, {1, 1}})[0].sum(),
+                                     merge_head_groups({rows, rows}).sum(),
+                                     shared_query_key_rows(rows, {}, true).keys.sum()};
+  for (const at::Tensor& sum : sums) {
+    EXPECT_THROW(torch::autograd::grad({sum}, {rows}, {}, true, /*create_graph=*/true), InputError);
+  }
 }
 
 TEST(SharedRows, BitsDoNotDependOnThreads) {

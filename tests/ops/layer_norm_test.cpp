@@ -110,6 +110,9 @@ TEST(LayerNormAndInput, SumsTheGradientsOfBothUses) {
     const auto found = torch::autograd::grad({both.input + both.normalised * w}, leaves, {d}, true);
     const auto wanted = torch::autograd::grad({leaves[0] + apart * w}, leaves, {d}, true);
     for (std::size_t i = 0; i < 3; ++i) EXPECT_TRUE(at::allclose(found[i], wanted[i], 1e-5, 1e-5)) << i;
+    if (type == at::kFloat) {
+      EXPECT_THROW(torch::autograd::grad({both.normalised}, {leaves[0]}, {d}, true, /*create_graph=*/true), InputError);
+    }
     // One use alone.
     EXPECT_TRUE(at::allclose(torch::autograd::grad({both.input}, {leaves[0]}, {d}, true)[0], d));
     EXPECT_TRUE(at::allclose(torch::autograd::grad({both.normalised}, {leaves[0]}, {d}, true)[0],

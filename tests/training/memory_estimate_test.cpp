@@ -71,6 +71,26 @@ TEST(MemoryEstimate, ActivationsOfAHandWorkedModel) {
       << "inputs of layers, and one layer at a time";
 }
 
+TEST(MemoryEstimate, ShiftedKeysAndScaledQueriesAreKeptBesideTheRowsTheyCameFrom) {
+  const auto activations = [](const std::string& shift, const std::string& scale) {
+    return estimate_training_memory(experiment({"routing.key_shift=" + shift, "routing.learned_scale=" + scale,
+                                                "routing.self=only_if_alone"}))
+        .activations;
+  };
+  const ExperimentConfig config = experiment({});
+  std::int64_t routed_numbers = 0;
+  for (std::int64_t layer = 0; layer < config.model.layers; ++layer) {
+    const AttentionConfig attention = attention_of_layer(config, layer);
+    for (const HeadGroupConfig& group : attention.head_groups) {
+      if (std::holds_alternative<RoutingPattern>(group.pattern)) routed_numbers += group.heads * head_dim(attention);
+    }
+  }
+  ASSERT_GT(routed_numbers, 0);
+  const std::int64_t none = activations("0", "false");
+  EXPECT_EQ(activations("1", "false") - none, 4 * 4096 * routed_numbers);
+  EXPECT_EQ(activations("1", "true") - none, 2 * 4 * 4096 * routed_numbers);
+}
+
 TEST(MemoryEstimate, TotalIsThePeakAtEitherEndOfTheBackwardPass) {
   MemoryEstimate estimate{.weights = 1,
                           .gradients = 20,

@@ -159,10 +159,6 @@ MultiHeadAttentionImpl::QueryKey MultiHeadAttentionImpl::prepare(const Group& gr
   return {queries, group.config.shared_query_key ? shared_keys(group, queries) : prepared_keys(group, mine.k)};
 }
 
-at::Tensor MultiHeadAttentionImpl::with_learned_scale(const Group& group, const at::Tensor& queries) {
-  return group.log_scale.defined() ? queries * group.log_scale.exp().view({1, -1, 1, 1}) : queries;
-}
-
 MultiHeadAttentionImpl::Attended MultiHeadAttentionImpl::attended_rows(const Group& group, const QueryKey& chosen) {
   const bool shift = group.config.key_shift == 1;
   const bool same = chosen.k.is_same(chosen.q);

@@ -130,7 +130,6 @@ class MultiHeadAttentionImpl : public torch::nn::Module {
     at::Tensor chosen_queries;  // as they were: whoever else uses them takes them from here
   };
   static Attended attended_rows(const Group& group, const QueryKey& chosen);
-  static at::Tensor with_learned_scale(const Group& group, const at::Tensor& queries);
   at::Tensor merge_heads(const at::Tensor& merged, MatmulPrecision precision) const;
   struct CachedCall {
     std::span<const std::int64_t> sequences = {};

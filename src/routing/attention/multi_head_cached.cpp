@@ -5,20 +5,14 @@
 #include "routing/attention/shifted_keys.h"
 #include "routing/core/error.h"
 #include "routing/kernels/attend.h"
+#include "routing/ops/head_rows.h"
+#include "routing/ops/head_tensors.h"
 
 #include <utility>
 #include <variant>
 
 namespace routing {
 namespace {
-
-kernels::HeadRows<const float> rows_of(const at::Tensor& heads) {
-  return {heads.data_ptr<float>(), heads.stride(0), heads.stride(1), heads.stride(2)};
-}
-
-at::Tensor with_adjacent_numbers(const at::Tensor& heads) {
-  return heads.stride(3) == 1 ? heads : heads.contiguous();
-}
 
 const float* numbers_or_null(const at::Tensor& table) {
   return table.defined() ? table.data_ptr<float>() : nullptr;
@@ -87,7 +81,7 @@ void MultiHeadAttentionImpl::set_memory(AttentionCache& cache, std::int64_t sequ
     const at::Tensor keys =
         with_adjacent_numbers(prepared_keys(group, k.narrow(1, group.first_key_head, group.config.heads)));
     const at::Tensor values = v.narrow(1, group.first_head, group.config.heads);
-    cache.groups_.at(index).heads.set_memory(sequence, keys.size(2), rows_of(keys), rows_of(values),
+    cache.groups_.at(index).heads.set_memory(sequence, keys.size(2), read_rows(keys), read_rows(values),
                                              group.pattern->memory_lists(keys, layout.valid_keys[0]));
   }
 }
@@ -134,11 +128,12 @@ MultiHeadAttentionImpl::CachedTokens MultiHeadAttentionImpl::cached_tokens(std::
   for (const std::int64_t sequence : call.sequences) {
     first_positions.push_back(cache.groups_.at(index).heads.length(sequence));
   }
-  CachedTokens read{.queries = with_adjacent_numbers(with_learned_scale(group, qk.q)),
-                    .keys = qk.k.defined() ? with_adjacent_numbers(qk.k) : qk.k,
-                    .values = v,
-                    .query_lists = group.pattern->token_lists(qk.q, first_positions),
-                    .key_lists = {}};
+  CachedTokens read{
+      .queries = shared_query_key_rows(with_adjacent_numbers(qk.q), group.log_scale, /*shift=*/false).queries,
+      .keys = qk.k.defined() ? with_adjacent_numbers(qk.k) : qk.k,
+      .values = v,
+      .query_lists = group.pattern->token_lists(qk.q, first_positions),
+      .key_lists = {}};
   if (group.config.key_shift == 1) {
     const at::Tensor before = queries_before(index, call, cache);
     read.keys = with_adjacent_numbers(shared_keys(group, at::cat({before, qk.q.narrow(2, 0, qk.q.size(2) - 1)}, 2)));
@@ -164,8 +159,8 @@ void MultiHeadAttentionImpl::attend_cached(std::size_t index, const CachedTokens
                               .query_lists = read.query_lists,
                               .key_lists = read.key_lists};
   if (read.keys.defined()) {
-    tokens.keys = rows_of(read.keys);
-    tokens.values = rows_of(read.values);
+    tokens.keys = read_rows(read.keys);
+    tokens.values = read_rows(read.values);
   }
   kept.last_plan = kept.heads.append(tokens, std::move(kept.last_plan));
   for (std::size_t number = 0; read.last_queries.defined() && number < call.sequences.size(); ++number) {
@@ -184,7 +179,7 @@ void MultiHeadAttentionImpl::attend_cached(std::size_t index, const CachedTokens
                                            .relative_value = numbers_or_null(kept.relative_value),
                                            .recency_slopes = numbers_or_null(kept.recency),
                                            .bf16 = call.precision == MatmulPrecision::bf16},
-                                 .q = rows_of(read.queries),
+                                 .q = read_rows(read.queries),
                                  .k = kept.heads.key_rows(),
                                  .v = kept.heads.value_rows()};
   problem.rules.packed_tables = AttentionCache::tables_for(kept, problem.rules);

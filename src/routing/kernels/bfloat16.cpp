@@ -1,23 +1,11 @@
 #include "routing/kernels/bfloat16.h"
 
+#include "routing/kernels/bfloat16_bits.h"
 #include "routing/kernels/simd_level.h"
 
 #include <bit>
 
 namespace routing::kernels {
-namespace {
-
-// The rounded value with a zero lower half. Adding 0x7FFF carries into the upper half from above the middle on; the
-// last kept bit on top makes the middle itself go to the even neighbour. A NaN could carry over to infinity: it gets
-// its quiet bit instead.
-[[gnu::always_inline]] inline std::uint32_t rounded_bits(float value) {
-  const auto bits = std::bit_cast<std::uint32_t>(value);
-  const std::uint32_t rounded = bits + 0x7FFFU + ((bits >> 16U) & 1U);
-  const bool is_nan = (bits & 0x7FFFFFFFU) > 0x7F800000U;
-  return (is_nan ? bits | 0x00400000U : rounded) & 0xFFFF0000U;
-}
-
-}  // namespace
 
 void to_bfloat16(const float* values, std::int64_t count, std::uint16_t* halves) {
   at_best_level([&]() __attribute__((always_inline)) {

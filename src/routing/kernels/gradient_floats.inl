@@ -1,10 +1,17 @@
-// How gradient_tiles.inl packs units of float32. The compiler makes vectors of the loops: panels are of constant width.
+// What gradient_tiles.inl wants to know of units of float32. The compiler makes vectors of the packing: panels are of
+// constant width.
 
-// To nearest, ties to even; the lower half is 0. Not a number stays so.
-inline std::uint32_t rounded_bits(float value) {
-  const auto bits = std::bit_cast<std::uint32_t>(value);
-  const std::uint32_t up = bits + 0x7fffU + (bits >> 16U & 1U);
-  return (value != value ? bits | 0x400000U : up) & 0xffff0000U;
+using Factor = Vector;
+constexpr std::int64_t kRowsPerStep = 1;
+
+inline Factor load_factor(const GradientUnit* from) {
+  return load(reinterpret_cast<const float*>(from));
+}
+inline Factor splat(GradientUnit unit) {
+  return std::bit_cast<float>(unit) - Vector{};
+}
+inline Vector multiply_add(Vector sum, Factor a, Factor b) {
+  return sum + a * b;
 }
 
 template <bool kRelu, bool kRound>

@@ -1,9 +1,11 @@
 // The loops of gradient_tiles.h. Included once per instruction set, inside an unnamed namespace; the includer defines
-//   Vector, kWidth                   a register and its numbers
-//   kLeft, kVectors                  columns of dY and registers of X in a tile: kLeft * kVectors sums stay in
-//   registers kRowsPerStep                     2 for pairs of bfloat16, 1 for float32 pack_columns one step of some
-//   columns of a block, into units that follow each other zero, load, store, add           of float32 Factor,
-//   load_factor, splat       kWidth units, and one unit in all lanes multiply_add(sum, left, right)
+// - Vector, kWidth: a register and its numbers
+// - kLeft, kVectors: columns of dY and registers of X in a tile; kLeft * kVectors sums stay in registers
+// - kRowsPerStep: 2 for pairs of bfloat16, 1 for float32
+// - pack_columns: one step of some columns of a block, into units that follow each other
+// - load, store: of float32
+// - Factor, load_factor, splat: kWidth units, and one unit in all lanes
+// - multiply_add(sum, left, right)
 
 constexpr std::int64_t kRight = kVectors * kWidth;
 
@@ -41,7 +43,7 @@ void multiply(const GradientTile& tile) {
 #pragma GCC unroll 16
   for (int i = 0; i < kLeft; ++i) {
 #pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) sums[i][v] = zero();
+    for (int v = 0; v < kVectors; ++v) sums[i][v] = Vector{};
   }
   const GradientUnit* left = tile.left;
   const GradientUnit* right = tile.right;
@@ -62,7 +64,7 @@ void multiply(const GradientTile& tile) {
 #pragma GCC unroll 4
       for (int v = 0; v < kVectors; ++v) {
         float* to = tile.gradient + i * tile.stride + v * kWidth;
-        store(to, tile.accumulate ? add(load(to), sums[i][v]) : sums[i][v]);
+        store(to, tile.accumulate ? load(to) + sums[i][v] : sums[i][v]);
       }
     }
     return;
@@ -79,4 +81,9 @@ void multiply(const GradientTile& tile) {
       to[c] = tile.accumulate ? to[c] + all[i * kRight + c] : all[i * kRight + c];
     }
   }
+}
+
+GradientLoops loops() {
+  return {
+      .rows_per_step = kRowsPerStep, .left_width = kLeft, .right_width = kRight, .pack = pack, .multiply = multiply};
 }

@@ -3,32 +3,24 @@
 #include "routing/kernels/gradient_tiles.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstdint>
 #include <immintrin.h>
+
+#define ROUTING_VECTOR_BYTES 64
 
 namespace routing::kernels {
 namespace {
 
-using Vector = __m512;
-using Factor = __m512i;
-constexpr std::int64_t kWidth = 16;
 constexpr std::int64_t kLeft = 8;
 constexpr int kVectors = 2;
 constexpr std::int64_t kRowsPerStep = 2;
 
-inline Vector zero() {
-  return _mm512_setzero_ps();
-}
-inline Vector load(const float* from) {
-  return _mm512_loadu_ps(from);
-}
-inline void store(float* to, Vector values) {
-  _mm512_storeu_ps(to, values);
-}
-inline Vector add(Vector a, Vector b) {
-  return _mm512_add_ps(a, b);
-}
+// clang-format off
+#include "routing/kernels/gradient_vectors.inl"
+// clang-format on
+
+using Factor = __m512i;  // sixteen pairs of neighbouring rows
+
 inline Factor load_factor(const GradientUnit* from) {
   return _mm512_loadu_si512(from);
 }
@@ -46,10 +38,11 @@ template <bool kRelu>
   const std::int64_t offset = row * block.stride + column;
   if constexpr (kRelu) {
     const Vector outputs = _mm512_maskz_loadu_ps(mask, block.relu_outputs + offset);
-    mask = _mm512_mask_cmp_ps_mask(mask, outputs, zero(), _CMP_GT_OQ);
+    mask = _mm512_mask_cmp_ps_mask(mask, outputs, _mm512_setzero_ps(), _CMP_GT_OQ);
   }
   return _mm512_maskz_loadu_ps(mask, block.numbers + offset);
 }
+// Numbers below the normal range become 0, as they do in the product itself.
 inline __m512i halves(Vector values) {
   return _mm512_cvtepu16_epi32((__m256i)_mm512_cvtneps_pbh(values));
 }
@@ -61,7 +54,7 @@ template <bool kRelu, bool>
   for (std::int64_t c = 0; c < columns; c += kWidth) {
     const auto mask = static_cast<__mmask16>(columns - c >= kWidth ? 0xffffU : (1U << unsigned(columns - c)) - 1);
     const Vector earlier = read<kRelu>(block, row, first + c, mask);
-    const Vector later = pair ? read<kRelu>(block, row + 1, first + c, mask) : zero();
+    const Vector later = pair ? read<kRelu>(block, row + 1, first + c, mask) : Vector{};
     _mm512_mask_storeu_epi32(units + c, mask, _mm512_or_si512(halves(earlier), _mm512_slli_epi32(halves(later), 16)));
     if (block.column_sums == nullptr) continue;
     float* sums = block.column_sums + first + c;
@@ -77,8 +70,7 @@ template <bool kRelu, bool>
 }  // namespace
 
 GradientLoops gradient_loops_avx512_bf16() {
-  return {
-      .rows_per_step = kRowsPerStep, .left_width = kLeft, .right_width = kRight, .pack = pack, .multiply = multiply};
+  return loops();
 }
 
 }  // namespace routing::kernels

@@ -12,7 +12,6 @@ namespace {
 
 // Tokens that a thread takes together.
 constexpr std::int64_t kChunkTokens = 64;
-constexpr std::int64_t kChunkNumbers = std::int64_t{1} << 15U;
 
 struct TokenPlace {
   std::int64_t sequence, head, token;
@@ -40,14 +39,6 @@ void for_each_row(const HeadShape& shape, const Body& body) {
 }
 
 }  // namespace
-
-void add(const float* a, const float* b, std::int64_t count, float* sums) {
-  parallel_for(0, count, kChunkNumbers, [&](std::int64_t first, std::int64_t last) {
-    at_best_level([&]() __attribute__((always_inline)) {
-      for (std::int64_t i = first; i < last; ++i) sums[i] = a[i] + b[i];
-    });
-  });
-}
 
 void copy_rows(const HeadRows<const float>& from, const HeadShape& shape, const HeadRows<float>& to) {
   for_each_row(

@@ -1,4 +1,4 @@
-// Vectors of heads, and what attention layers do with them between products: copy, scale, shift, add.
+// Vectors of heads, and what attention layers do with them between products: copy, scale, shift.
 //
 // Overlap    results must not overlap an input
 // Threads    spread over parallel_for; bits do not depend on them
@@ -24,9 +24,6 @@ struct HeadShape {
   std::int64_t tokens = 0;
   std::int64_t dim = 0;
 };
-
-// Sums of numbers side by side: sums[i] = a[i] + b[i].
-void add(const float* a, const float* b, std::int64_t count, float* sums);
 
 // Rows that are null count as zeros.
 void copy_rows(const HeadRows<const float>& from, const HeadShape& shape, const HeadRows<float>& to);

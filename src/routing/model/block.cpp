@@ -1,7 +1,7 @@
 #include "routing/model/block.h"
 
 #include "routing/core/error.h"
-#include "routing/ops/head_rows.h"
+#include "routing/ops/residual.h"
 
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/custom_function.h>

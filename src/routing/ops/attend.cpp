@@ -3,6 +3,7 @@
 #include "routing/core/error.h"
 #include "routing/ops/attend_fused.h"
 #include "routing/ops/attend_reference.h"
+#include "routing/ops/one_derivative.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <torch/csrc/autograd/custom_function.h>
@@ -145,8 +146,7 @@ class AttendFunction : public torch::autograd::Function<AttendFunction> {
 
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
                                                  torch::autograd::variable_list gradients) {
-    require<InputError>(!at::GradMode::is_enabled(),
-                        "attend: it can be differentiated once, but a second derivative was asked for (create_graph)");
+    refuse_second_derivative("attend");
     const auto saved = context->get_saved_variables();
     const auto capsule = context->saved_data["plan"].toCapsule();
     const auto& rest = static_cast<const SavedCall&>(*capsule);

@@ -2,6 +2,7 @@
 
 #include "routing/kernels/attend.h"
 #include "routing/ops/attention_dropout.h"
+#include "routing/ops/head_tensors.h"
 #include "routing/ops/visibility.h"
 
 #include <bit>
@@ -9,18 +10,6 @@
 
 namespace routing {
 namespace {
-
-// The kernels need the numbers of one vector side by side.
-at::Tensor with_adjacent_numbers(const at::Tensor& rows) {
-  return rows.stride(3) == 1 || rows.size(3) <= 1 ? rows : rows.contiguous();
-}
-
-kernels::HeadRows<const float> read_rows(const at::Tensor& rows) {
-  return {rows.data_ptr<float>(), rows.stride(0), rows.stride(1), rows.stride(2)};
-}
-kernels::HeadRows<float> written_rows(const at::Tensor& rows) {
-  return {rows.data_ptr<float>(), rows.stride(0), rows.stride(1), rows.stride(2)};
-}
 
 at::Tensor contiguous_or_absent(const at::Tensor& table) {
   return table.defined() ? table.contiguous() : table;

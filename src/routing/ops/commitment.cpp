@@ -2,6 +2,7 @@
 
 #include "routing/core/error.h"
 #include "routing/kernels/commitment.h"
+#include "routing/ops/one_derivative.h"
 
 #include <torch/csrc/autograd/custom_function.h>
 
@@ -36,9 +37,7 @@ class CommitmentFunction : public torch::autograd::Function<CommitmentFunction> 
 
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
                                                  torch::autograd::variable_list gradients) {
-    require<InputError>(
-        !at::GradMode::is_enabled(),
-        "commitment_loss: it can be differentiated once, but a second derivative was asked for (create_graph)");
+    refuse_second_derivative("commitment_loss");
     const auto saved = context->get_saved_variables();
     const double factor = 2.0 * gradients[0].item<double>() / context->saved_data["numbers"].toDouble();
     at::Tensor gradient = at::empty_like(saved[0]);

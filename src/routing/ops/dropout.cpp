@@ -3,6 +3,7 @@
 #include "routing/core/error.h"
 #include "routing/core/random.h"
 #include "routing/kernels/dropout.h"
+#include "routing/ops/one_derivative.h"
 
 #include <torch/csrc/autograd/custom_function.h>
 
@@ -69,8 +70,7 @@ class DropoutFunction : public torch::autograd::Function<DropoutFunction> {
   // Linear: the gradient goes through the very same elements, drawn anew instead of kept in memory.
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
                                                  torch::autograd::variable_list gradients) {
-    require<InputError>(!at::GradMode::is_enabled(),
-                        "dropout: it can be differentiated once, but a second derivative was asked for (create_graph)");
+    refuse_second_derivative("dropout");
     return {drop(gradients[0], context->get_saved_variables()[0], context->saved_data["probability"].toDouble()),
             at::Tensor(), at::Tensor()};
   }

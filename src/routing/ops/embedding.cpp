@@ -2,6 +2,7 @@
 
 #include "routing/core/error.h"
 #include "routing/kernels/embedding_gradient.h"
+#include "routing/ops/one_derivative.h"
 
 #include <torch/csrc/autograd/custom_function.h>
 
@@ -40,9 +41,7 @@ class EmbeddingFunction : public torch::autograd::Function<EmbeddingFunction> {
 
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
                                                  torch::autograd::variable_list gradients) {
-    require<InputError>(
-        !at::GradMode::is_enabled(),
-        "embedding: it can be differentiated once, but a second derivative was asked for (create_graph)");
+    refuse_second_derivative("embedding");
     const at::Tensor ids = context->get_saved_variables()[0];
     const at::Tensor d_output = gradients[0].contiguous();
     const kernels::LookupShape shape{

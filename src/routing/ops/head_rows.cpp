@@ -2,6 +2,8 @@
 
 #include "routing/core/error.h"
 #include "routing/kernels/head_rows.h"
+#include "routing/ops/head_tensors.h"
+#include "routing/ops/one_derivative.h"
 
 #include <torch/csrc/autograd/custom_function.h>
 
@@ -18,23 +20,6 @@ bool takes_kernels(const at::Tensor& rows) {
   return rows.is_cpu() && rows.scalar_type() == at::kFloat;
 }
 
-void refuse_second_derivative(const char* name) {
-  require<InputError>(!at::GradMode::is_enabled(), name,
-                      ": it can be differentiated once, but a second derivative was asked for (create_graph)");
-}
-
-// The kernels need the numbers of one vector side by side.
-at::Tensor with_adjacent_numbers(const at::Tensor& rows) {
-  return rows.stride(3) == 1 || rows.size(3) <= 1 ? rows : rows.contiguous();
-}
-
-kernels::HeadRows<const float> read_rows(const at::Tensor& rows) {
-  if (!rows.defined()) return {};
-  return {rows.data_ptr<float>(), rows.stride(0), rows.stride(1), rows.stride(2)};
-}
-kernels::HeadRows<float> written_rows(const at::Tensor& rows) {
-  return {rows.data_ptr<float>(), rows.stride(0), rows.stride(1), rows.stride(2)};
-}
 kernels::HeadShape shape_of(const at::Tensor& rows) {
   return {.batch = rows.size(0), .heads = rows.size(1), .tokens = rows.size(2), .dim = rows.size(3)};
 }
@@ -45,24 +30,6 @@ at::Tensor empty_heads(const at::Tensor& like, std::int64_t heads) {
   if (!inside) return at::empty({like.size(0), heads, like.size(2), like.size(3)}, like.options());
   return at::empty({like.size(0), like.size(2), heads, like.size(3)}, like.options()).transpose(1, 2);
 }
-
-// ---- sums
-
-at::Tensor sum(const at::Tensor& x, const at::Tensor& y) {
-  at::Tensor result = at::empty_like(x);
-  kernels::add(x.data_ptr<float>(), y.data_ptr<float>(), x.numel(), result.data_ptr<float>());
-  return result;
-}
-
-class ResidualFunction : public torch::autograd::Function<ResidualFunction> {
- public:
-  static at::Tensor forward(AutogradContext* /*context*/, const at::Tensor& x, const at::Tensor& y) {
-    return sum(x, y);
-  }
-  static variable_list backward(AutogradContext* /*context*/, variable_list gradients) {
-    return {gradients[0], gradients[0]};
-  }
-};
 
 // ---- groups of heads
 
@@ -211,13 +178,6 @@ SharedRows shared_rows_of_tensors(const at::Tensor& rows, const at::Tensor& log_
 }
 
 }  // namespace
-
-at::Tensor residual_sum(const at::Tensor& x, const at::Tensor& y) {
-  require<InputError>(x.sizes() == y.sizes(), "residual_sum: x is ", x.sizes(), ", but y is ", y.sizes());
-  const bool kernel = takes_kernels(x) && takes_kernels(y) && x.is_contiguous() && y.is_contiguous();
-  if (!kernel) return x + y;
-  return at::GradMode::is_enabled() ? ResidualFunction::apply(x, y) : sum(x, y);
-}
 
 std::vector<at::Tensor> split_head_groups(const at::Tensor& rows, const std::vector<HeadRange>& ranges) {
   for (const HeadRange& range : ranges) {

@@ -1,5 +1,5 @@
 // What happens to the heads of a layer between its products, differentiable: groups of heads apart and together again,
-// queries scaled and keys shifted, sub-layers added to their input.
+// queries scaled and keys shifted.
 //
 // On the CPU in float32 by kernels/head_rows.h: on all threads, with bits that do not depend on them, and with
 // gradients that are summed where they meet instead of one by one. Double and other devices by the same formulas on
@@ -12,9 +12,6 @@
 #include <vector>
 
 namespace routing {
-
-// x + y, of the same sizes.
-at::Tensor residual_sum(const at::Tensor& x, const at::Tensor& y);
 
 // Consecutive heads.
 struct HeadRange {

@@ -2,6 +2,7 @@
 
 #include "routing/core/error.h"
 #include "routing/kernels/layer_norm.h"
+#include "routing/ops/one_derivative.h"
 
 #include <torch/csrc/autograd/custom_function.h>
 
@@ -153,9 +154,7 @@ class LayerNormFunction : public torch::autograd::Function<LayerNormFunction> {
 
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
                                                  torch::autograd::variable_list gradients) {
-    require<InputError>(
-        !at::GradMode::is_enabled(),
-        "layer_norm: it can be differentiated once, but a second derivative was asked for (create_graph)");
+    refuse_second_derivative("layer_norm");
     const auto saved = context->get_saved_variables();
     const Normalised statistics{{}, saved[2], saved[3]};
     const bool with_bias = context->saved_data["bias"].toBool();
@@ -178,6 +177,7 @@ class NormAndInputFunction : public torch::autograd::Function<NormAndInputFuncti
 
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
                                                  torch::autograd::variable_list gradients) {
+    refuse_second_derivative("layer_norm_and_input");
     if (!gradients[0].defined()) return {gradients[1], at::Tensor(), at::Tensor(), at::Tensor()};
     if (!gradients[1].defined()) return LayerNormFunction::backward(context, {gradients[0]});
     const auto saved = context->get_saved_variables();

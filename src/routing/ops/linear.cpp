@@ -2,6 +2,7 @@
 
 #include "routing/core/error.h"
 #include "routing/kernels/dense.h"
+#include "routing/ops/one_derivative.h"
 #include "routing/ops/packed_weights.h"
 
 #include <c10/util/SmallVector.h>
@@ -52,6 +53,7 @@ struct Wanted {
 struct GradientCall {
   LinearOptions options;
   Wanted wanted;
+  at::Tensor sum = {};  // if defined, the gradient of the input is added to it and returned as this tensor
 };
 
 // input [..., in], contiguous.
@@ -72,15 +74,15 @@ at::Tensor kernel_forward(const at::Tensor& input, const at::Tensor& weight, con
 // relu_output is undefined where there was no activation.
 LinearGradients kernel_backward(const at::Tensor& d_output, const at::Tensor& relu_output, const at::Tensor& input,
                                 const at::Tensor& weight, const GradientCall& call) {
-  const auto& [options, wanted] = call;
+  const auto& [options, wanted, sum] = call;
   const float* relu = relu_output.defined() ? relu_output.data_ptr<float>() : nullptr;
   const kernels::DenseType type = dense_type(options.precision);
   const std::int64_t rows = input.size(0);
   LinearGradients d;
   if (wanted.input) {
-    d.input = at::empty_like(input);
+    d.input = sum.defined() ? sum : at::empty_like(input);
     kernels::dense_product(d_output.data_ptr<float>(), rows, packed_weight(weight, WeightUse::data_gradient, type),
-                           {.relu_outputs = relu}, d.input.data_ptr<float>());
+                           {.accumulate = sum.defined(), .relu_outputs = relu}, d.input.data_ptr<float>());
   }
   if (wanted.weight) d.weight = at::empty(weight.sizes(), weight.options());
   if (wanted.bias) d.bias = at::empty({weight.size(0)}, weight.options());
@@ -138,8 +140,7 @@ class LinearFunction : public torch::autograd::Function<LinearFunction> {
 
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
                                                  torch::autograd::variable_list gradients) {
-    require<InputError>(!at::GradMode::is_enabled(),
-                        "linear: it can be differentiated once, but a second derivative was asked for (create_graph)");
+    refuse_second_derivative("linear");
     const auto saved = context->get_saved_variables();
     const at::Tensor& input = saved[0];
     const at::Tensor& weight = saved[1];
@@ -153,7 +154,7 @@ class LinearFunction : public torch::autograd::Function<LinearFunction> {
     const at::Tensor d_output = gradients[0].contiguous();
     const LinearGradients d =
         takes_kernels(input)
-            ? kernel_backward(d_output, saved[2], input, weight, {options, wanted})
+            ? kernel_backward(d_output, saved[2], input, weight, {.options = options, .wanted = wanted})
             : reference_backward(behind_activation(d_output, saved[2]), input, weight, options, wanted);
     return {d.input, d.weight, d.bias, at::Tensor()};
   }
@@ -177,29 +178,20 @@ class BranchesFunction : public torch::autograd::Function<BranchesFunction> {
 
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
                                                  torch::autograd::variable_list gradients) {
-    require<InputError>(
-        !at::GradMode::is_enabled(),
-        "linear_branches: it can be differentiated once, but a second derivative was asked for (create_graph)");
+    refuse_second_derivative("linear_branches");
     const auto saved = context->get_saved_variables();
     const at::Tensor& input = saved[0];
-    const auto type = context->saved_data["bf16"].toBool() ? kernels::DenseType::bf16 : kernels::DenseType::fp32;
+    const LinearOptions options{.precision = context->saved_data["bf16"].toBool() ? MatmulPrecision::bf16
+                                                                                  : MatmulPrecision::fp32};
     torch::autograd::variable_list results(gradients.size() + 2);
     for (std::size_t branch = 0; branch < gradients.size(); ++branch) {
       if (!gradients[branch].defined()) continue;
-      const at::Tensor d_output = gradients[branch].contiguous();
-      const at::Tensor& weight = saved[branch + 1];
-      if (context->needs_input_grad(0)) {
-        const bool more = results[0].defined();
-        if (!more) results[0] = at::empty_like(input);
-        kernels::dense_product(d_output.data_ptr<float>(), input.size(0),
-                               packed_weight(weight, WeightUse::data_gradient, type), {.accumulate = more},
-                               results[0].data_ptr<float>());
-      }
-      if (!context->needs_input_grad(branch + 1)) continue;
-      results[branch + 1] = at::empty(weight.sizes(), weight.options());
-      kernels::weight_gradient({d_output.data_ptr<float>(), input.data_ptr<float>(), input.size(0)},
-                               {.out = weight.size(0), .in = weight.size(1)}, {.type = type},
-                               {.weight = results[branch + 1].data_ptr<float>()});
+      const Wanted wanted{
+          .input = context->needs_input_grad(0), .weight = context->needs_input_grad(branch + 1), .bias = false};
+      const LinearGradients d = kernel_backward(gradients[branch].contiguous(), {}, input, saved[branch + 1],
+                                                {.options = options, .wanted = wanted, .sum = results[0]});
+      results[0] = d.input;
+      results[branch + 1] = d.weight;
     }
     return results;
   }

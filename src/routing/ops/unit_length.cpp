@@ -2,6 +2,7 @@
 
 #include "routing/core/error.h"
 #include "routing/core/parallel.h"
+#include "routing/ops/one_derivative.h"
 
 #include <torch/csrc/autograd/custom_function.h>
 
@@ -69,9 +70,7 @@ class UnitLengthFunction : public torch::autograd::Function<UnitLengthFunction> 
 
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
                                                  torch::autograd::variable_list gradients) {
-    require<InputError>(
-        !at::GradMode::is_enabled(),
-        "unit_length: it can be differentiated once, but a second derivative was asked for (create_graph)");
+    refuse_second_derivative("unit_length");
     const at::Tensor rows = context->get_saved_variables()[0];
     const at::Tensor d_result = gradients[0].contiguous();
     at::Tensor d_rows = at::empty_like(rows);

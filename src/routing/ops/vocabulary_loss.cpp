@@ -3,6 +3,7 @@
 #include "routing/core/error.h"
 #include "routing/kernels/dense.h"
 #include "routing/kernels/log_sum_exp.h"
+#include "routing/ops/one_derivative.h"
 
 #include <torch/csrc/autograd/custom_function.h>
 
@@ -238,9 +239,7 @@ class VocabularyLossFunction : public torch::autograd::Function<VocabularyLossFu
 
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
                                                  torch::autograd::variable_list gradients) {
-    require<InputError>(
-        !at::GradMode::is_enabled(),
-        "vocabulary_loss: it can be differentiated once, but a second derivative was asked for (create_graph)");
+    refuse_second_derivative("vocabulary_loss");
     const auto saved = context->get_saved_variables();
     const LossInputs inputs{saved[0], saved[1], saved[2], saved[3]};
     const VocabularyLossOptions options{
