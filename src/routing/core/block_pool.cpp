@@ -1,6 +1,7 @@
 #include "routing/core/block_pool.h"
 
 #include <algorithm>
+#include <iterator>
 #include <new>
 #include <pthread.h>
 #include <sys/mman.h>
@@ -8,26 +9,20 @@
 namespace routing {
 namespace {
 
-constexpr std::size_t kSmallUnit = std::size_t{64} << 10U;
+constexpr std::size_t kUnit = std::size_t{64} << 10U;
 constexpr std::size_t kHugePage = std::size_t{2} << 20U;
-// From here on a block starts on a huge page and fills the last one: at most a quarter is wasted.
-constexpr std::size_t kHugeFrom = 4 * kHugePage;
+// Of a region, at least. Only pages that somebody writes to take memory.
+constexpr std::size_t kRegion = std::size_t{64} << 20U;
 
-std::size_t rounded(std::size_t bytes) {
-  const std::size_t unit = bytes >= kHugeFrom ? kHugePage : kSmallUnit;
+std::size_t round_up(std::size_t bytes, std::size_t unit) {
   return (std::max<std::size_t>(bytes, 1) + unit - 1) / unit * unit;
 }
 
-void* map(std::size_t bytes) {
-  void* block = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (block == MAP_FAILED) throw std::bad_alloc();
-  return block;
-}
-
 // Linux aligns mappings to small pages: map some more and cut off the ends.
-void* map_block(std::size_t bytes) {
-  if (bytes < kHugeFrom) return map(bytes);
-  char* whole = static_cast<char*>(map(bytes + kHugePage));
+char* map_region(std::size_t bytes) {
+  void* mapped = mmap(nullptr, bytes + kHugePage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapped == MAP_FAILED) throw std::bad_alloc();
+  char* whole = static_cast<char*>(mapped);
   const std::size_t front = (kHugePage - reinterpret_cast<std::uintptr_t>(whole) % kHugePage) % kHugePage;
   if (front > 0) munmap(whole, front);
   if (front < kHugePage) munmap(whole + front + bytes, kHugePage - front);
@@ -41,65 +36,109 @@ BlockPool::~BlockPool() {
   release_waiting();
 }
 
-// The smallest that fits without wasting more than a quarter.
-void* BlockPool::take_waiting(std::size_t bytes) {
-  auto best = waiting_.end();
-  for (auto it = waiting_.begin(); it != waiting_.end(); ++it) {
-    if (it->bytes < bytes || it->bytes > bytes + bytes / 4) continue;
-    if (best == waiting_.end() || it->bytes < best->bytes) best = it;
+// The smallest free part that is large enough, of equal ones the lowest; null if there is none.
+char* BlockPool::best_fit(std::size_t bytes) const {
+  auto best = free_.end();
+  for (auto part = free_.begin(); part != free_.end(); ++part) {
+    if (part->second >= bytes && (best == free_.end() || part->second < best->second)) best = part;
   }
-  if (best == waiting_.end()) return nullptr;
-  void* block = best->block;
-  taken_.emplace(block, best->bytes);
-  usage_.waiting -= best->bytes;
-  usage_.in_use += best->bytes;
-  ++usage_.reused;
-  waiting_.erase(best);
-  return block;
+  return best == free_.end() ? nullptr : best->first;
 }
 
-void BlockPool::make_room(std::size_t bytes) {
-  const std::size_t most = std::max(usage_.most_in_use, usage_.in_use + bytes);
-  std::size_t released = 0;
-  while (released < waiting_.size() && usage_.in_use + bytes + usage_.waiting > most + most / 8) {
-    munmap(waiting_[released].block, waiting_[released].bytes);
-    usage_.waiting -= waiting_[released].bytes;
-    ++released;
-  }
-  waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<std::ptrdiff_t>(released));
-}
-
-void BlockPool::release_all_waiting() {
-  for (const Waiting& waiting : waiting_) munmap(waiting.block, waiting.bytes);
-  waiting_.clear();
-  usage_.waiting = 0;
-}
-
-void* BlockPool::take_new(std::size_t bytes) {
-  make_room(bytes);
-  void* block = nullptr;
+char* BlockPool::add_region(std::size_t bytes) {
+  bytes = std::max(kRegion, round_up(bytes, kHugePage));
+  char* region = nullptr;
   try {
-    block = map_block(bytes);
+    region = map_region(bytes);
   } catch (const std::bad_alloc&) {
-    release_all_waiting();  // what nobody uses may be what is missing
-    block = map_block(bytes);
+    give_all_to_system();  // what nobody uses may be what is missing
+    region = map_region(bytes);
   }
   try {
-    taken_.emplace(block, bytes);
+    regions_.emplace(region, bytes);
+    free_.emplace(region, bytes);
   } catch (...) {
-    munmap(block, bytes);
+    regions_.erase(region);
+    munmap(region, bytes);
     throw;
   }
-  usage_.in_use += bytes;
-  return block;
+  return region;
+}
+
+// Joined with its neighbours. Regions that happen to lie side by side stay apart: each goes back as it came.
+void BlockPool::add_free(char* begin, std::size_t bytes) {
+  auto part = free_.emplace(begin, bytes).first;
+  const auto join = [&](auto first, auto second) {
+    if (first->first + first->second != second->first || regions_.count(second->first) > 0) return;
+    first->second += second->second;
+    free_.erase(second);
+  };
+  if (std::next(part) != free_.end()) join(part, std::next(part));
+  if (part != free_.begin()) join(std::prev(part), part);
+}
+
+// Somebody else counts this stretch of memory from now on. Returns how much of it was used.
+std::size_t BlockPool::forget_used(char* begin, std::size_t bytes) {
+  char* const end = begin + bytes;
+  std::size_t found = 0;
+  auto one = used_.upper_bound(begin);
+  if (one != used_.begin()) --one;
+  while (one != used_.end() && one->first < end) {
+    char* const one_begin = one->first;
+    char* const one_end = one_begin + one->second.bytes;
+    const std::uint64_t since = one->second.since;
+    if (one_end <= begin) {
+      ++one;
+      continue;
+    }
+    found += static_cast<std::size_t>(std::min(end, one_end) - std::max(begin, one_begin));
+    one = used_.erase(one);
+    if (one_begin < begin) used_.emplace(one_begin, Used{static_cast<std::size_t>(begin - one_begin), since});
+    if (one_end > end) used_.emplace(end, Used{static_cast<std::size_t>(one_end - end), since});
+  }
+  usage_.waiting -= found;
+  return found;
+}
+
+void BlockPool::make_room() {
+  while (usage_.in_use + usage_.waiting > usage_.most_in_use + usage_.most_in_use / 8) {
+    const auto oldest = std::min_element(used_.begin(), used_.end(),
+                                         [](const auto& a, const auto& b) { return a.second.since < b.second.since; });
+    madvise(oldest->first, oldest->second.bytes, MADV_DONTNEED);
+    usage_.waiting -= oldest->second.bytes;
+    used_.erase(oldest);
+  }
+}
+
+void BlockPool::give_all_to_system() {
+  for (const auto& [begin, used] : used_) madvise(begin, used.bytes, MADV_DONTNEED);
+  used_.clear();
+  usage_.waiting = 0;
+  for (auto region = regions_.begin(); region != regions_.end();) {
+    const auto part = free_.find(region->first);
+    if (part == free_.end() || part->second != region->second) {
+      ++region;
+      continue;
+    }
+    munmap(region->first, region->second);
+    free_.erase(part);
+    region = regions_.erase(region);
+  }
 }
 
 void* BlockPool::take(std::size_t bytes) {
-  bytes = rounded(bytes);
+  bytes = round_up(bytes, kUnit);
   const std::lock_guard lock(mutex_);
-  void* block = take_waiting(bytes);
-  if (block == nullptr) block = take_new(bytes);
+  char* block = best_fit(bytes);
+  if (block == nullptr) block = add_region(bytes);
+  taken_.emplace(block, bytes);
+  const std::size_t rest = free_.at(block) - bytes;
+  free_.erase(block);
+  if (rest > 0) free_.emplace(block + bytes, rest);
+  if (forget_used(block, bytes) > 0) ++usage_.reused;
+  usage_.in_use += bytes;
   usage_.most_in_use = std::max(usage_.most_in_use, usage_.in_use);
+  make_room();
   return block;
 }
 
@@ -107,17 +146,19 @@ bool BlockPool::give_back(void* block) {
   const std::lock_guard lock(mutex_);
   const auto found = taken_.find(block);
   if (found == taken_.end()) return false;
-  waiting_.push_back({block, found->second});
-  usage_.in_use -= found->second;
-  usage_.waiting += found->second;
+  const std::size_t bytes = found->second;
   taken_.erase(found);
-  make_room(0);
+  add_free(static_cast<char*>(block), bytes);
+  used_.emplace(static_cast<char*>(block), Used{bytes, ++clock_});
+  usage_.in_use -= bytes;
+  usage_.waiting += bytes;
+  make_room();
   return true;
 }
 
 void BlockPool::release_waiting() {
   const std::lock_guard lock(mutex_);
-  release_all_waiting();
+  give_all_to_system();
 }
 
 BlockPool::Usage BlockPool::usage() const {
