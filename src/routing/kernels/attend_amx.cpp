@@ -13,6 +13,8 @@ namespace {
 #include "routing/kernels/attend_bf16_product.inl"
 // clang-format on
 
+constexpr std::int64_t kDepthUnit = 32;  // a row of a tile
+
 // All eight tiles hold 16 rows of 64 bytes. The configuration belongs to the thread and oneDNN sets its own, so every
 // block sets it anew and leaves none behind: a thread without one costs the kernel nothing to switch.
 struct alignas(64) Configuration {
@@ -39,7 +41,6 @@ struct Session {
 template <bool kTall, bool kWide, bool kAdd>
 inline void multiply_block(const Product& product, std::int64_t row, std::int64_t column) {
   constexpr std::int64_t kTile = 16;
-  constexpr std::int64_t kDepth = 32;
   const std::int64_t c_bytes = product.c_stride * 4;
   const std::int64_t a_bytes = product.a_stride * 2;
   const std::int64_t b_bytes = product.b_stride * 4;
@@ -58,7 +59,7 @@ inline void multiply_block(const Product& product, std::int64_t row, std::int64_
   }
   const Half* a = product.a + row * product.a_stride;
   const Pair* b = product.b + column;
-  for (std::int64_t t = 0; t < product.depth; t += kDepth) {
+  for (std::int64_t t = 0; t < product.depth; t += kDepthUnit) {
     _tile_loadd(4, a + t, a_bytes);
     if (kTall) _tile_loadd(5, a + kTile * product.a_stride + t, a_bytes);
     _tile_loadd(6, b, b_bytes);

@@ -13,16 +13,19 @@ namespace {
 #include "routing/kernels/attend_bf16_product.inl"
 // clang-format on
 
+constexpr std::int64_t kDepthUnit = 2;
+
 // Nothing to prepare before the first product.
 struct Session {};
 
-// Sixteen sums stay in registers; every pair of A is used for two vectors of B, every vector of B for eight rows.
+// Sixteen sums stay in registers: every pair of A is used for two vectors of B, every vector of B for eight rows; or
+// one vector of B for sixteen rows.
 template <int kRows, int kVectors, bool kAdd>
 inline void multiply_block(const Product& product, std::int64_t row, std::int64_t column) {
   constexpr std::int64_t kLanes = 16;
   float* c = product.c + row * product.c_stride + column;
   __m512 sums[kRows][kVectors];
-#pragma GCC unroll 8
+#pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) {
@@ -35,7 +38,7 @@ inline void multiply_block(const Product& product, std::int64_t row, std::int64_
     __m512bh right[kVectors];
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) right[v] = (__m512bh)_mm512_loadu_si512(b + v * kLanes);
-#pragma GCC unroll 8
+#pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
       int pair;
       __builtin_memcpy(&pair, a + r * product.a_stride + t, sizeof(pair));
@@ -45,7 +48,7 @@ inline void multiply_block(const Product& product, std::int64_t row, std::int64_
     }
     b += product.b_stride;
   }
-#pragma GCC unroll 8
+#pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) _mm512_storeu_ps(c + r * product.c_stride + v * kLanes, sums[r][v]);
@@ -60,11 +63,12 @@ inline void multiply(const Product& product) {
     for (; column < product.columns; column += 16) multiply_block<1, 1, kAdd>(product, 0, column);
     return;
   }
-  constexpr int kRows = 8;
-  for (std::int64_t row = 0; row < product.rows; row += kRows) {
-    std::int64_t column = 0;
-    for (; column + 32 <= product.columns; column += 32) multiply_block<kRows, 2, kAdd>(product, row, column);
-    if (column < product.columns) multiply_block<kRows, 1, kAdd>(product, row, column);
+  const std::int64_t wide = product.columns / 32 * 32;
+  for (std::int64_t row = 0; wide > 0 && row < product.rows; row += 8) {
+    for (std::int64_t column = 0; column < wide; column += 32) multiply_block<8, 2, kAdd>(product, row, column);
+  }
+  for (std::int64_t row = 0; wide < product.columns && row < product.rows; row += 16) {
+    multiply_block<16, 1, kAdd>(product, row, wide);
   }
 }
 

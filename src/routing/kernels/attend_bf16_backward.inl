@@ -146,7 +146,7 @@ inline void add_to_table(const Block& block, const Queries& queries, const float
                    .b = vector_pairs,
                    .b_stride = padded,
                    .rows = width,
-                   .columns = padded,
+                   .columns = computed(dim),
                    .depth = queries.num_strips * kStep});
   const __m512 by = _mm512_set1_ps(factor);
   for (std::int64_t x = queries.table_from; x < queries.table_to && x <= 2 * block.max_relative; ++x) {
@@ -198,7 +198,7 @@ inline void differentiate_tile(const Block& block, const Queries& queries, const
                      .b_stride = kKeyTile,
                      .rows = strip.rows,
                      .columns = columns.to - columns.from,
-                     .depth = value_padded});
+                     .depth = summed(block.value_dim)});
     with_kind(block, tables, [&](auto kind) {
       differentiate_strip<decltype(kind)>(block, queries, strip, tile, columns, tables, rows, memory);
     });
@@ -210,7 +210,7 @@ inline void differentiate_tile(const Block& block, const Queries& queries, const
                     .b = memory.k_pairs + place * kKeyTile / 2 * padded + columns.step_from / 2 * padded,
                     .b_stride = padded,
                     .rows = strip.rows,
-                    .columns = padded,
+                    .columns = computed(block.dim),
                     .depth = width});
     transpose_halves(memory.p + columns.step_from, kKeyTile, width, p_transposed + columns.step_from * kQueries,
                      kQueries);
@@ -220,19 +220,20 @@ inline void differentiate_tile(const Block& block, const Queries& queries, const
   if (first_strip >= last_strip) return;
   const std::int64_t first_query = first_strip * kStep;
   const std::int64_t depth = (last_strip - first_strip) * kStep;
-  const auto sum_over_queries = [&](const Half* transposed, const Pair* pairs, std::int64_t columns, float* sums) {
-    multiply<true>({.c = sums + (place * kKeyTile + key_from) * columns,
-                    .c_stride = columns,
+  const auto sum_over_queries = [&](const Half* transposed, const Pair* pairs, std::int64_t dim, float* sums) {
+    const std::int64_t stride = round_up(dim, kStep);
+    multiply<true>({.c = sums + (place * kKeyTile + key_from) * stride,
+                    .c_stride = stride,
                     .a = transposed + key_from * kQueries + first_query,
                     .a_stride = kQueries,
-                    .b = pairs + first_query / 2 * columns,
-                    .b_stride = columns,
+                    .b = pairs + first_query / 2 * stride,
+                    .b_stride = stride,
                     .rows = key_to - key_from,
-                    .columns = columns,
+                    .columns = computed(dim),
                     .depth = depth});
   };
-  sum_over_queries(memory.p_transposed, memory.d_pairs, value_padded, memory.dv);
-  sum_over_queries(memory.ds_transposed, memory.q_pairs, padded, memory.dk);
+  sum_over_queries(memory.p_transposed, memory.d_pairs, block.value_dim, memory.dv);
+  sum_over_queries(memory.ds_transposed, memory.q_pairs, block.dim, memory.dk);
 }
 
 // Hands the gradients of the tile at a place of the ring to its keys and values.
@@ -293,11 +294,11 @@ inline void backward(const Block& block, const BlockGradient& gradient, float* s
   read_row_gradients(block, gradient, memory, rows);
   clear_floats(memory.dq, num_rows * padded);
   if (tables.key.rows > 0) {
-    score_table(queries, memory.q_rows, padded, tables.key, memory.key_scores);
+    score_table(queries, memory.q_rows, block.dim, tables.key, memory.key_scores);
     clear_sums(queries, tables.key.rows, memory.ds_sums);
   }
   if (tables.value.rows > 0) {
-    score_table(queries, memory.d_rows, value_padded, tables.value, memory.value_scores);
+    score_table(queries, memory.d_rows, block.value_dim, tables.value, memory.value_scores);
     clear_sums(queries, tables.value.rows, memory.weight_sums);
   }
   for (std::int64_t begin = queries.first_key / kKeyTile * kKeyTile; begin < queries.last_key; begin += kKeyTile) {
@@ -315,7 +316,7 @@ inline void backward(const Block& block, const BlockGradient& gradient, float* s
   if (tables.key.rows > 0) {
     for (std::int64_t s = 0; s < queries.num_strips; ++s) {
       round_sums(queries, queries.strips[s], memory.ds_sums, tables.key.rows, memory.sums_rounded);
-      add_table_product(queries, queries.strips[s], tables.key, memory.sums_rounded, padded, memory.dq);
+      add_table_product(queries, queries.strips[s], tables.key, memory.sums_rounded, block.dim, memory.dq);
     }
     if (gradient.d_key_table != nullptr) {
       add_to_table(block, queries, memory.ds_sums, tables.key.rows, memory.q_pairs, block.dim, block.scale, memory,

@@ -6,18 +6,18 @@
 // and meet the value table once, at the end.
 
 // scores[i][x] = rows_i . row x of the table, for the rows that the block needs.
-inline void score_table(const Queries& queries, const Half* rows, std::int64_t padded, const PackedTable& table,
+inline void score_table(const Queries& queries, const Half* rows, std::int64_t dim, const PackedTable& table,
                         float* scores) {
   const Strip& last = queries.strips[queries.num_strips - 1];
   multiply<false>({.c = scores + queries.table_from,
                    .c_stride = table.rows,
                    .a = rows,
-                   .a_stride = padded,
+                   .a_stride = round_up(dim, kStep),
                    .b = table.columns + queries.table_from,
                    .b_stride = table.rows,
                    .rows = last.begin + last.rows,
                    .columns = queries.table_to - queries.table_from,
-                   .depth = padded});
+                   .depth = summed(dim)});
 }
 
 // The rows of the relative tables that 16 neighbouring keys have for one query.
@@ -101,7 +101,8 @@ inline void round_sums(const Queries& queries, const Strip& strip, const float* 
 
 // to[i] += sum over x of sums[i][x] * row x of the table
 inline void add_table_product(const Queries& queries, const Strip& strip, const PackedTable& table, const Half* rounded,
-                              std::int64_t padded, float* to) {
+                              std::int64_t dim, float* to) {
+  const std::int64_t padded = round_up(dim, kStep);
   const std::int64_t width = queries.table_to - queries.table_from;
   multiply<true>({.c = to + strip.begin * padded,
                   .c_stride = padded,
@@ -110,7 +111,7 @@ inline void add_table_product(const Queries& queries, const Strip& strip, const 
                   .b = table.pairs + queries.table_from / 2 * padded,
                   .b_stride = padded,
                   .rows = strip.rows,
-                  .columns = padded,
+                  .columns = computed(dim),
                   .depth = width});
 }
 
@@ -126,7 +127,7 @@ inline void score_strip(const Block& block, const Strip& strip, const Tile& tile
                    .b_stride = kKeyTile,
                    .rows = strip.rows,
                    .columns = columns.to - columns.from,
-                   .depth = padded});
+                   .depth = summed(block.dim)});
 }
 
 struct Tables {
@@ -265,7 +266,7 @@ inline void attend_block(const Block& block, const Queries& queries, const Table
   clear_floats(memory.o, rows * value_padded);
   clear_floats(memory.total, rows * kVector);
   for (std::int64_t i = 0; i < rows; ++i) memory.largest[i] = -__builtin_inff();
-  if (tables.key.rows > 0) score_table(queries, memory.q_rows, padded, tables.key, memory.key_scores);
+  if (tables.key.rows > 0) score_table(queries, memory.q_rows, block.dim, tables.key, memory.key_scores);
   if (tables.value.rows > 0) clear_sums(queries, tables.value.rows, memory.weight_sums);
   for (std::int64_t begin = queries.first_key / kKeyTile * kKeyTile; begin < queries.last_key; begin += kKeyTile) {
     Tile tile;
@@ -294,14 +295,14 @@ inline void attend_block(const Block& block, const Queries& queries, const Table
                       .b = v_pairs + columns.step_from / 2 * value_padded,
                       .b_stride = value_padded,
                       .rows = strip.rows,
-                      .columns = value_padded,
+                      .columns = computed(block.value_dim),
                       .depth = columns.step_to - columns.step_from});
     }
   }
   if (tables.value.rows == 0) return;
   for (std::int64_t s = 0; s < queries.num_strips; ++s) {
     round_sums(queries, queries.strips[s], memory.weight_sums, tables.value.rows, memory.sums_rounded);
-    add_table_product(queries, queries.strips[s], tables.value, memory.sums_rounded, value_padded, memory.o);
+    add_table_product(queries, queries.strips[s], tables.value, memory.sums_rounded, block.value_dim, memory.o);
   }
 }
 

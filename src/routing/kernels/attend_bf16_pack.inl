@@ -9,10 +9,20 @@
 // Missing rows and numbers are zero: they add nothing to a sum.
 
 constexpr std::int64_t kVector = 16;  // float32 in a register
-constexpr std::int64_t kStep = 32;    // products sum over multiples of this, and strips have as many queries
+constexpr std::int64_t kStep = 32;    // vectors are packed in multiples of this, and strips have as many queries
+static_assert(kStep % kDepthUnit == 0);
 
 inline std::int64_t round_up(std::int64_t size, std::int64_t multiple) {
   return (size + multiple - 1) / multiple * multiple;
+}
+
+// Of a packed vector of `dim` numbers, what a product has to sum over, and what it has to compute if they are its
+// columns: heads of 16 need not pay for the zeros up to 32.
+inline std::int64_t summed(std::int64_t dim) {
+  return round_up(dim, kDepthUnit);
+}
+inline std::int64_t computed(std::int64_t dim) {
+  return round_up(dim, kVector);
 }
 
 inline __mmask16 first_lanes(std::int64_t count) {

@@ -1,5 +1,6 @@
 // What a product of bfloat16 matrices is. Included first by the levels that have bfloat16 instructions; each then
 // defines
+//   kDepthUnit                   products sum over multiples of so many numbers
 //   struct Session               made before a block's first product, destroyed after its last
 //   template <bool kAdd> void multiply(const Product&)
 //                                c[r][x] = sum over t of a[r][t] b[t][x], added to what is in c if kAdd
@@ -16,5 +17,5 @@ struct Product {
   std::int64_t b_stride = 0;
   std::int64_t rows = 0;     // 1 or a multiple of 16; there is room for 16 in any case
   std::int64_t columns = 0;  // a multiple of 16
-  std::int64_t depth = 0;    // a multiple of 32
+  std::int64_t depth = 0;    // a multiple of kDepthUnit
 };
