@@ -268,27 +268,53 @@ TEST_P(Dense, PaddingNeverSeesWhatScratchHeldBefore) {
 INSTANTIATE_TEST_SUITE_P(BothTypes, Dense, ::testing::Values(DenseType::fp32, DenseType::bf16),
                          [](const auto& instance) { return instance.param == DenseType::fp32 ? "fp32" : "bf16"; });
 
-// What is masked while it is read has the bits of what was masked before; 70 rows end in the middle of a block.
-TEST_P(Dense, GradientsBehindAReluEqualThoseOfTheMaskedGradient) {
-  constexpr std::int64_t kRows = 70, kOut = 33, kIn = 17;
+// 70 rows end in the middle of a block, 300 columns in the middle of a panel.
+TEST_P(Dense, OutputsPassThroughAReluWhereItGaveMoreThanZero) {
+  constexpr std::int64_t kRows = 70, kOut = 33, kIn = 300;
   const Floats dy = normal_numbers(kRows, kOut, 1);
-  const Floats outputs = normal_numbers(kRows, kOut, 2);
-  const Floats x = normal_numbers(kRows, kIn, 3);
+  Floats relu = normal_numbers(kRows, kIn, 2);
+  for (float& value : relu) value = std::max(value, 0.0F);
+  relu[0] = -0.0F;
+  relu[1] = std::nanf("");
+  std::vector<std::uint16_t> relu_halves(relu.size());
+  to_bfloat16(relu.data(), static_cast<std::int64_t>(relu.size()), relu_halves.data());
   const Floats w = normal_numbers(kOut, kIn, 4);
-  Floats masked(dy.size());
-  relu_gradient(dy.data(), outputs.data(), kRows * kOut, masked.data());
   const PackedMatrix matrix = PackedMatrix::for_data_gradient(w.data(), {kOut, kIn}, GetParam());
-  Floats dx(kRows * kIn), expected_dx(kRows * kIn);
-  dense_product(dy.data(), kRows, matrix, {.relu_outputs = outputs.data()}, dx.data());
-  dense_product(masked.data(), kRows, matrix, {}, expected_dx.data());
-  EXPECT_EQ(dx, expected_dx);
-  Floats dw(kOut * kIn), db(kOut), expected_dw(kOut * kIn), expected_db(kOut);
-  weight_gradient({dy.data(), x.data(), kRows, outputs.data()}, {kOut, kIn}, {.type = GetParam()},
-                  {dw.data(), db.data()});
-  weight_gradient({masked.data(), x.data(), kRows}, {kOut, kIn}, {.type = GetParam()},
-                  {expected_dw.data(), expected_db.data()});
-  EXPECT_EQ(dw, expected_dw);
-  EXPECT_EQ(db, expected_db);
+  Floats plain(kRows * kIn), passed(kRows * kIn, -7.0F), passed_halves(kRows * kIn, -7.0F);
+  dense_product(dy.data(), kRows, matrix, {}, plain.data());
+  dense_product(dy.data(), kRows, matrix, {.relu_outputs = relu.data(), .passed_factor = 1.25F}, passed.data());
+  dense_product(dy.data(), kRows, matrix, {.relu_outputs = DenseRows(relu_halves.data()), .passed_factor = 1.25F},
+                passed_halves.data());
+  for (std::size_t i = 0; i < plain.size(); ++i) {
+    ASSERT_EQ(passed[i], relu[i] > 0.0F ? 1.25F * plain[i] : 0.0F) << i;
+  }
+  EXPECT_EQ(passed_halves, passed);
+}
+
+// Few rows, whole blocks and a rest.
+TEST(DenseHalves, RowsThatWereRoundedBeforeHaveTheSameProducts) {
+  constexpr std::int64_t kOut = 33, kIn = 70;
+  const Floats w = normal_numbers(kOut, kIn, 4);
+  const PackedMatrix matrix = PackedMatrix::for_forward(w.data(), {kOut, kIn}, DenseType::bf16);
+  for (const std::int64_t rows : {1, 5, 64, 130}) {
+    const Floats x = normal_numbers(rows, kIn, 3);
+    const Floats dy = normal_numbers(rows, kOut, 5);
+    std::vector<std::uint16_t> halves(x.size());
+    to_bfloat16(x.data(), static_cast<std::int64_t>(x.size()), halves.data());
+    Floats of_floats(static_cast<std::size_t>(rows * kOut)), of_halves(of_floats.size());
+    dense_product(x.data(), rows, matrix, {}, of_floats.data());
+    dense_product(DenseRows(halves.data()), rows, matrix, {}, of_halves.data());
+    EXPECT_EQ(of_halves, of_floats) << rows;
+  }
+}
+
+TEST(DenseErrors, HalvesAreForProductsInBfloat16) {
+  const Floats w(6, 1.0F);
+  const std::vector<std::uint16_t> x(3);
+  Floats y(2);
+  const PackedMatrix matrix = PackedMatrix::for_forward(w.data(), {2, 3}, DenseType::fp32);
+  EXPECT_THROW(dense_product(DenseRows(x.data()), 1, matrix, {}, y.data()), InputError);
+  EXPECT_THROW(weight_gradient({w.data(), DenseRows(x.data()), 1}, {2, 3}, {}, {.bias = y.data()}), InputError);
 }
 
 TEST(DenseErrors, EmptyWeightIsRefusedWithBothSizes) {
@@ -305,14 +331,8 @@ TEST(DenseErrors, AccumulateWithBiasIsRefused) {
   Floats y(1, 0.0F);
   const PackedMatrix matrix = PackedMatrix::for_forward(w.data(), {1, 1}, DenseType::fp32);
   EXPECT_THROW(dense_product(w.data(), 1, matrix, {.bias = w.data(), .accumulate = true}, y.data()), InputError);
-}
-
-TEST(ReluGradient, PassesWhereTheOutputIsPositive) {
-  const Floats values{1.0F, 2.0F, 3.0F, 4.0F};
-  const Floats outputs{0.5F, 0.0F, -0.0F, 1e-30F};
-  Floats gradient(4);
-  relu_gradient(values.data(), outputs.data(), 4, gradient.data());
-  EXPECT_EQ(gradient, (Floats{1.0F, 0.0F, 0.0F, 4.0F}));
+  EXPECT_THROW(dense_product(w.data(), 1, matrix, {.accumulate = true, .relu_outputs = w.data()}, y.data()),
+               InputError);
 }
 
 }  // namespace

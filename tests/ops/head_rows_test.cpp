@@ -2,6 +2,7 @@
 
 #include "routing/core/error.h"
 #include "routing/core/parallel.h"
+#include "routing/ops/head_tensors.h"
 #include "support/finite_differences.h"
 #include "support/pattern_cases.h"
 #include "support/thread_guard.h"
@@ -166,6 +167,19 @@ TEST(SharedRows, BitsDoNotDependOnThreads) {
   const Gradients five = gradients_of(rows, log_scale, true, d);
   EXPECT_TRUE(at::equal(one.rows, five.rows));
   EXPECT_TRUE(at::equal(one.log_scale, five.log_scale));
+}
+
+TEST(HeadTensors, RoundedHeadsAreThoseOfTorchInTheSameOrderOfMemory) {
+  const at::Tensor projection = at::randn({2, 70, 4, 5});
+  for (const at::Tensor& heads : {projection.transpose(1, 2), projection.transpose(1, 2).narrow(1, 1, 2),
+                                  projection.permute({0, 2, 1, 3}).contiguous(), projection.permute({0, 3, 1, 2})}) {
+    const at::Tensor rounded = rounded_heads(heads);
+    EXPECT_TRUE(at::equal(rounded, heads.to(at::kBFloat16))) << heads.strides();
+    EXPECT_EQ(rounded.storage().nbytes(), static_cast<std::size_t>(2 * heads.numel()));
+    const at::Tensor back = widened_heads(rounded);
+    EXPECT_TRUE(at::equal(back, rounded.to(at::kFloat)));
+    EXPECT_EQ(back.strides(), rounded.strides());
+  }
 }
 
 }  // namespace

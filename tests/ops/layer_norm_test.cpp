@@ -172,5 +172,21 @@ TEST(LayerNorm, RowsWithStridesGiveTheBitsOfTheirCopies) {
   }
 }
 
+// Without gain and bias the gradient is worked out from the output; with a gain of 1 from the input.
+TEST(LayerNormWithoutGain, HasTheGradientOfAGainOfOne) {
+  const at::Tensor projection = random_tensor({2, 9, 3 * 16}, 1).to(at::kFloat);
+  const at::Tensor d = random_tensor({2, 2, 9, 16}, 2).to(at::kFloat);
+  for (const bool inside : {true, false}) {
+    at::Tensor whole = projection.view({2, 9, 3, 16}).transpose(1, 2);
+    if (!inside) whole = whole.contiguous();
+    const at::Tensor heads = whole.narrow(1, 1, 2).detach().requires_grad_();
+    const auto plain = torch::autograd::grad({layer_norm(heads, {}, {}, 1e-6)}, {heads}, {d});
+    const auto with_gain =
+        torch::autograd::grad({layer_norm(heads, at::ones({16}), at::zeros({16}), 1e-6)}, {heads}, {d});
+    EXPECT_TRUE(at::allclose(plain[0], with_gain[0], 1e-6, 1e-6)) << inside;
+    EXPECT_EQ(plain[0].stride(1) < plain[0].stride(2), inside) << "the gradient of a projection needs no copy";
+  }
+}
+
 }  // namespace
 }  // namespace routing

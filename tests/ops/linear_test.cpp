@@ -42,27 +42,20 @@ class Linear : public ::testing::TestWithParam<MatmulPrecision> {
 TEST_P(Linear, OutputsAndGradientsEqualTheFormulasInDouble) {
   for (const auto& [rows, in, out] :
        std::vector<std::array<std::int64_t, 3>>{{1, 1, 1}, {3, 17, 5}, {65, 3, 1}, {200, 64, 31}, {600, 300, 270}}) {
-    for (const Activation activation : {Activation::none, Activation::relu}) {
-      const LinearOptions options{.precision = GetParam(), .activation = activation};
-      const at::Tensor x = random_floats({rows, in}, 1);
-      const at::Tensor w = random_floats({out, in}, 2);
-      const at::Tensor b = random_floats({out}, 3);
-      const at::Tensor dy = random_floats({rows, out}, 4);
-      const Results result = run(x, w, b, dy, options);
-      at::Tensor y = at::mm(rounded(x, GetParam()), rounded(w, GetParam()).t()) + b.to(at::kDouble);
-      at::Tensor d = dy.clone();
-      if (activation == Activation::relu) {
-        y = y.clamp_min(0.0);
-        d = d * (result.output > 0).to(at::kFloat);
-      }
-      const auto close = [](const at::Tensor& got, const at::Tensor& wanted) {
-        return at::allclose(got.to(at::kDouble), wanted, /*rtol=*/1e-5, /*atol=*/2e-4);
-      };
-      EXPECT_TRUE(close(result.output, y)) << rows << " " << in << " " << out;
-      EXPECT_TRUE(close(result.d_input, at::mm(rounded(d, GetParam()), rounded(w, GetParam()))));
-      EXPECT_TRUE(close(result.d_weight, at::mm(rounded(d, GetParam()).t(), rounded(x, GetParam()))));
-      EXPECT_TRUE(close(result.d_bias, d.to(at::kDouble).sum(0)));
-    }
+    const LinearOptions options{.precision = GetParam()};
+    const at::Tensor x = random_floats({rows, in}, 1);
+    const at::Tensor w = random_floats({out, in}, 2);
+    const at::Tensor b = random_floats({out}, 3);
+    const at::Tensor dy = random_floats({rows, out}, 4);
+    const Results result = run(x, w, b, dy, options);
+    const at::Tensor y = at::mm(rounded(x, GetParam()), rounded(w, GetParam()).t()) + b.to(at::kDouble);
+    const auto close = [](const at::Tensor& got, const at::Tensor& wanted) {
+      return at::allclose(got.to(at::kDouble), wanted, /*rtol=*/1e-5, /*atol=*/2e-4);
+    };
+    EXPECT_TRUE(close(result.output, y)) << rows << " " << in << " " << out;
+    EXPECT_TRUE(close(result.d_input, at::mm(rounded(dy, GetParam()), rounded(w, GetParam()))));
+    EXPECT_TRUE(close(result.d_weight, at::mm(rounded(dy, GetParam()).t(), rounded(x, GetParam()))));
+    EXPECT_TRUE(close(result.d_bias, dy.to(at::kDouble).sum(0)));
   }
 }
 
@@ -71,7 +64,7 @@ TEST_P(Linear, BitsDependNeitherOnRowsNorOnThreads) {
   const at::Tensor w = random_floats({33, 70}, 2);
   const at::Tensor b = random_floats({33}, 3);
   const at::Tensor dy = random_floats({200, 33}, 4);
-  const LinearOptions options{.precision = GetParam(), .activation = Activation::relu};
+  const LinearOptions options{.precision = GetParam()};
   set_num_threads(1);
   const Results whole = run(x, w, b, dy, options);
   for (const int threads : {1, 2, 5}) {
@@ -142,14 +135,12 @@ INSTANTIATE_TEST_SUITE_P(BothPrecisions, Linear, ::testing::Values(MatmulPrecisi
                          });
 
 TEST(LinearGradient, EqualsFiniteDifferencesInDouble) {
-  for (const Activation activation : {Activation::none, Activation::relu}) {
-    const auto function = [&](const std::vector<at::Tensor>& x) {
-      return routing::linear(x[0], x[1], x.size() > 2 ? x[2] : at::Tensor(), {.activation = activation}).reshape({-1});
-    };
-    const std::vector<at::Tensor> inputs{random_tensor({2, 3, 4}, 1), random_tensor({5, 4}, 2), random_tensor({5}, 3)};
-    EXPECT_LT(testing::jacobian_error(function, inputs), 1e-8);
-    EXPECT_LT(testing::jacobian_error(function, {inputs[0], inputs[1]}), 1e-8);
-  }
+  const auto function = [&](const std::vector<at::Tensor>& x) {
+    return routing::linear(x[0], x[1], x.size() > 2 ? x[2] : at::Tensor()).reshape({-1});
+  };
+  const std::vector<at::Tensor> inputs{random_tensor({2, 3, 4}, 1), random_tensor({5, 4}, 2), random_tensor({5}, 3)};
+  EXPECT_LT(testing::jacobian_error(function, inputs), 1e-8);
+  EXPECT_LT(testing::jacobian_error(function, {inputs[0], inputs[1]}), 1e-8);
 }
 
 TEST(LinearGradient, OnlyWhatIsAskedForIsComputed) {
@@ -166,8 +157,7 @@ TEST(LinearReference, MetaTensorsGetShapesForwardAndBackward) {
   const auto meta = at::TensorOptions(at::kMeta).dtype(at::kFloat);
   for (const MatmulPrecision precision : {MatmulPrecision::fp32, MatmulPrecision::bf16}) {
     const at::Tensor w = at::empty({5, 3}, meta).requires_grad_();
-    const at::Tensor y = routing::linear(at::empty({2, 4, 3}, meta), w, at::empty({5}, meta),
-                                         {.precision = precision, .activation = Activation::relu});
+    const at::Tensor y = routing::linear(at::empty({2, 4, 3}, meta), w, at::empty({5}, meta), {.precision = precision});
     EXPECT_EQ(y.sizes(), at::IntArrayRef({2, 4, 5}));
     const auto d = torch::autograd::grad({y}, {w}, {at::empty_like(y)});
     EXPECT_EQ(d[0].sizes(), w.sizes());

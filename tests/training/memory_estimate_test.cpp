@@ -3,6 +3,7 @@
 #include "bench/memory.h"
 #include "routing/config/resolve.h"
 #include "routing/core/parallel.h"
+#include "routing/ops/attend.h"
 #include "routing/ops/tensor_memory.h"
 #include "routing/training/learner.h"
 #include "support/small_experiment.h"
@@ -71,6 +72,16 @@ TEST(MemoryEstimate, ActivationsOfAHandWorkedModel) {
       << "inputs of layers, and one layer at a time";
 }
 
+// What products read is kept in two bytes a number; attention only where its loops round.
+TEST(MemoryEstimate, ActivationsInBfloat16OfAHandWorkedModel) {
+  const std::int64_t rows = attend_keeps_halves(MatmulPrecision::bf16) ? 2 : 4;
+  // Two inputs and the result of attention in float32; their norms, heads for the output layer and the hidden layer.
+  const std::int64_t layer = 4 * (3 * 128 + 4 + 4) + 2 * (3 * 128 + 512) + rows * 3 * 128;
+  const MemoryEstimate estimate =
+      estimate_training_memory(experiment({"attention.content=local", "train.precision=bf16"}));
+  EXPECT_EQ(estimate.activations, 4096 * (2 * layer + 4 * (2 * 128 + 8)));
+}
+
 TEST(MemoryEstimate, ShiftedKeysAndScaledQueriesAreKeptBesideTheRowsTheyCameFrom) {
   const auto activations = [](const std::string& shift, const std::string& scale) {
     return estimate_training_memory(experiment({"routing.key_shift=" + shift, "routing.learned_scale=" + scale,
@@ -120,6 +131,8 @@ TEST(MemoryEstimate, IsNearWhatTrainingTakes) {
                                                     {"model.norm=post", "model.feedforward_dropout=0.1"},
                                                     {"routing.preset=code"},
                                                     {"model.feedforward=geglu"},
+                                                    {"train.precision=bf16"},
+                                                    {"train.precision=bf16", "model.feedforward=geglu"},
                                                     {"train.batch_size=1", "model.width=256"},
                                                     {"model.checkpoint_activations=true", "model.layers=4"}};
   for (const std::vector<std::string>& settings : cases) {

@@ -89,6 +89,9 @@ struct AttendProblem {
   HeadRows<const float> q, k, v;
 };
 
+// Whether rules.bf16 makes the loops in force round q, k and v when they read them.
+bool attend_rounds_to_bfloat16();
+
 // Writes every row of output and of lse [batch, heads, queries] (contiguous).
 void attend_forward(const AttendProblem& problem, const HeadRows<float>& output, float* lse);
 

@@ -7,6 +7,10 @@
 namespace routing::kernels {
 
 // Below the levels with bfloat16 instructions there is nothing to gain by rounding.
+bool attend_rounds_to_bfloat16() {
+  return includes(active_isa(), Isa::avx512_bf16);
+}
+
 AttendLoops attend_loops_in_force(bool bf16) {
 #if defined(__x86_64__)
   switch (active_isa()) {

@@ -13,13 +13,9 @@ void to_bfloat16(const float* values, std::int64_t count, std::uint16_t* halves)
   });
 }
 
-void relu_gradient_to_bfloat16(const float* values, const float* outputs, std::int64_t count, std::uint16_t* halves) {
+void from_bfloat16(const std::uint16_t* halves, std::int64_t count, float* values) {
   at_best_level([&]() __attribute__((always_inline)) {
-    for (std::int64_t i = 0; i < count; ++i) {
-      // Read in any case and masked as bits: a value read on a condition would keep the loop out of vectors.
-      const std::uint32_t keep = outputs[i] > 0.0F ? 0xFFFFFFFFU : 0U;
-      halves[i] = static_cast<std::uint16_t>((rounded_bits(values[i]) & keep) >> 16U);
-    }
+    for (std::int64_t i = 0; i < count; ++i) values[i] = widened(halves[i]);
   });
 }
 

@@ -10,8 +10,7 @@ namespace routing::kernels {
 
 void to_bfloat16(const float* values, std::int64_t count, std::uint16_t* halves);
 
-// The same of values[i] where outputs[i] > 0, else 0: a gradient behind a ReLU with these outputs.
-void relu_gradient_to_bfloat16(const float* values, const float* outputs, std::int64_t count, std::uint16_t* halves);
+void from_bfloat16(const std::uint16_t* halves, std::int64_t count, float* values);
 
 // The nearest bfloat16 of each value, as a float32.
 void round_to_bfloat16(const float* values, std::int64_t count, float* rounded);

@@ -1,4 +1,4 @@
-// Rounding to bfloat16 for loops that the compiler is to turn into vectors. For kernel sources only.
+// To and from bfloat16 for loops that the compiler is to turn into vectors. For kernel sources only.
 #pragma once
 
 #include <bit>
@@ -14,6 +14,14 @@ namespace routing::kernels {
   const std::uint32_t rounded = bits + 0x7FFFU + ((bits >> 16U) & 1U);
   const bool is_nan = (bits & 0x7FFFFFFFU) > 0x7F800000U;
   return (is_nan ? bits | 0x00400000U : rounded) & 0xFFFF0000U;
+}
+
+[[gnu::always_inline]] inline float widened(std::uint16_t half) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(half) << 16U);
+}
+// For loops over either kind of number.
+[[gnu::always_inline]] inline float widened(float number) {
+  return number;
 }
 
 }  // namespace routing::kernels

@@ -2,9 +2,11 @@
 
 #include "routing/core/error.h"
 #include "routing/core/parallel.h"
+#include "routing/kernels/bfloat16_bits.h"
 #include "routing/kernels/dense_contents.h"
 #include "routing/kernels/dense_primitives.h"
 #include "routing/kernels/dense_sum_order.h"
+#include "routing/kernels/simd_level.h"
 
 #include <algorithm>
 #include <cstring>
@@ -40,13 +42,30 @@ struct Task {
   std::int64_t end_panel = 0;
 };
 
+// Numbers of a block, a row every `stride`.
+template <class Number>
+void pass_where_positive(const Number* relu_outputs, float factor, std::int64_t num_rows, std::int64_t num_columns,
+                         std::int64_t stride, float* numbers) {
+  at_best_level([&]() __attribute__((always_inline)) {
+    for (std::int64_t row = 0; row < num_rows; ++row) {
+      const Number* outputs_of_row = relu_outputs + row * stride;
+      float* row_numbers = numbers + row * stride;
+      for (std::int64_t column = 0; column < num_columns; ++column) {
+        const float product = factor * row_numbers[column];
+        row_numbers[column] = widened(outputs_of_row[column]) > 0.0F ? product : 0.0F;
+      }
+    }
+  });
+}
+
 struct Product {
-  const float* rows = nullptr;
+  const DenseRows& rows;
   const PackedMatrix::Contents& matrix;
   const DenseOptions& options;
   float* outputs = nullptr;
 
   void run(const Task& task) const;
+  void pass_through_relu(const Task& block) const;
   void run_tail(MatmulRun& matmul, const char* left, const Task& tail) const;
   void run_blocks(std::int64_t num_rows) const;
   void run_rows(std::int64_t first_row, std::int64_t num_rows, const RowPlan& plan) const;
@@ -72,16 +91,29 @@ void Product::run_tail(MatmulRun& matmul, const char* left, const Task& tail) co
   for (std::int64_t row = 0; row < tail.num_rows; ++row) std::memcpy(output_row(row), scratch_row(row), bytes);
 }
 
+// While the block is in the cache nearest to the processor.
+void Product::pass_through_relu(const Task& block) const {
+  if (!options.relu_outputs.given()) return;
+  const std::int64_t offset = block.first_row * matrix.columns + block.first_panel * kPanelColumns;
+  const std::int64_t width = panel_width(matrix.columns, block.first_panel);
+  const DenseRows relu = options.relu_outputs.from(offset);
+  const auto pass = [&](const auto* relu_outputs) {
+    pass_where_positive(relu_outputs, options.passed_factor, block.num_rows, width, matrix.columns, outputs + offset);
+  };
+  if (relu.halves != nullptr) {
+    pass(relu.halves);
+  } else {
+    pass(relu.floats);
+  }
+}
+
 void Product::run(const Task& task) const {
   const OneThread one_thread;
   const std::int64_t blocks = parts_of(task.num_rows, kBlockRows);
-  const float* relu_rows =
-      options.relu_outputs == nullptr ? nullptr : options.relu_outputs + task.first_row * matrix.depth;
-  const auto* left = static_cast<const char*>(convert_rows({.rows = rows + task.first_row * matrix.depth,
+  const auto* left = static_cast<const char*>(convert_rows({.rows = rows.from(task.first_row * matrix.depth),
                                                             .num_rows = task.num_rows,
                                                             .width = matrix.depth,
-                                                            .filled_rows = blocks * kBlockRows,
-                                                            .relu_outputs = relu_rows},
+                                                            .filled_rows = blocks * kBlockRows},
                                                            matrix.type, task_memory().left));
   const std::int64_t block_bytes = kBlockRows * matrix.depth * element_bytes(matrix.type);
   for (std::int64_t panel = task.first_panel; panel < task.end_panel; ++panel) {
@@ -93,13 +125,16 @@ void Product::run(const Task& task) const {
     if (options.bias != nullptr) matmul.set_bias(options.bias + panel * kPanelColumns);
     for (std::int64_t block = 0; block < blocks; ++block) {
       const std::int64_t row = task.first_row + block * kBlockRows;
-      const std::int64_t rows_here = std::min(kBlockRows, task.first_row + task.num_rows - row);
-      if (rows_here == kBlockRows) {
+      const Task one_block{.first_row = row,
+                           .num_rows = std::min(kBlockRows, task.first_row + task.num_rows - row),
+                           .first_panel = panel,
+                           .end_panel = panel + 1};
+      if (one_block.num_rows == kBlockRows) {
         matmul(left + block * block_bytes, right, outputs + row * matrix.columns + panel * kPanelColumns);
       } else {
-        run_tail(matmul, left + block * block_bytes,
-                 {.first_row = row, .num_rows = rows_here, .first_panel = panel, .end_panel = panel + 1});
+        run_tail(matmul, left + block * block_bytes, one_block);
       }
+      pass_through_relu(one_block);
     }
   }
 }
@@ -127,7 +162,7 @@ void Product::run_blocks(std::int64_t num_rows) const {
 void Product::run_rows(std::int64_t first_row, std::int64_t num_rows, const RowPlan& plan) const {
   static_assert(kPanelColumns % kRowStep == 0);
   constexpr std::int64_t kPanelSteps = kPanelColumns / kRowStep;
-  const RowProduct product{.rows = convert_rows({.rows = rows + first_row * matrix.depth,
+  const RowProduct product{.rows = convert_rows({.rows = rows.from(first_row * matrix.depth),
                                                  .num_rows = num_rows,
                                                  .width = matrix.depth,
                                                  .filled_rows = num_rows},
@@ -175,7 +210,7 @@ void Product::run_rows(std::int64_t first_row, std::int64_t num_rows, const RowP
 
 RowPlan row_plan(const PackedMatrix::Contents& matrix, const DenseOptions& options) {
   RowPlan plan{.loop = row_loop(matrix.type), .bias = options.bias != nullptr, .relu = options.relu};
-  if (plan.loop == nullptr || options.accumulate || options.relu_outputs != nullptr) return plan;
+  if (plan.loop == nullptr || options.accumulate || options.relu_outputs.given()) return plan;
   const std::lock_guard lock(matrix.mutex);
   for (const RowPlan& known : matrix.row_plans) {
     if (known.is_for(plan)) return known;
@@ -190,10 +225,15 @@ RowPlan row_plan(const PackedMatrix::Contents& matrix, const DenseOptions& optio
 }  // namespace
 
 // NOLINTNEXTLINE(readability-non-const-parameter): tasks write through it
-void dense_product(const float* rows, std::int64_t num_rows, const PackedMatrix& matrix, const DenseOptions& options,
-                   float* outputs) {
+void dense_product(const DenseRows& rows, std::int64_t num_rows, const PackedMatrix& matrix,
+                   const DenseOptions& options, float* outputs) {
   require<InputError>(!options.accumulate || (options.bias == nullptr && !options.relu),
                       "dense_product: accumulate together with bias or relu; add the bias in another call");
+  require<InputError>(!options.accumulate || !options.relu_outputs.given(),
+                      "dense_product: accumulate together with relu_outputs would pass what was there before through "
+                      "the ReLU as well; add in another call");
+  require<InputError>(rows.halves == nullptr || matrix.contents().type == DenseType::bf16,
+                      "dense_product: rows are bfloat16, but the matrix is packed for float32; pack it for bf16");
   if (num_rows == 0) return;
   const PackedMatrix::Contents& contents = matrix.contents();
   const Product product{.rows = rows, .matrix = contents, .options = options, .outputs = outputs};

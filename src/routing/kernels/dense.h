@@ -8,7 +8,7 @@
 // of reading the weights, where that has been seen to give the very same bits. A weight gradient sums over the rows in
 // a fixed order.
 //
-// Layout     row-major, contiguous, float32; W is [out, in]
+// Layout     row-major, contiguous, float32, but for rows that somebody rounded to bfloat16 already; W is [out, in]
 // Overlap    outputs must not overlap an input
 // Precision  sums in float32. With bf16, factors (not bias or outputs) are first rounded to bfloat16, to nearest even.
 //            Processors without bfloat16 arithmetic compute the same products in float32.
@@ -47,18 +47,40 @@ class PackedMatrix {
   std::shared_ptr<const Contents> contents_;
 };
 
+// Rows of numbers: one of the two pointers is set, or none. bfloat16 is for products of that type: rounding it again
+// would change nothing, so whoever needs rows more than once may round them once and keep half of the bytes.
+struct DenseRows {
+  const float* floats = nullptr;
+  const std::uint16_t* halves = nullptr;
+
+  DenseRows() = default;
+  DenseRows(std::nullptr_t) {}                    // NOLINT(google-explicit-constructor): no rows
+  DenseRows(const float* rows) : floats(rows) {}  // NOLINT(google-explicit-constructor): rows, as they mostly come
+  explicit DenseRows(const std::uint16_t* rows) : halves(rows) {}
+
+  bool given() const { return floats != nullptr || halves != nullptr; }
+  // The rows from this number on.
+  DenseRows from(std::int64_t offset) const {
+    DenseRows rest;
+    if (floats != nullptr) rest.floats = floats + offset;
+    if (halves != nullptr) rest.halves = halves + offset;
+    return rest;
+  }
+};
+
 struct DenseOptions {
   const float* bias = nullptr;  // [columns], or null
   bool relu = false;
   bool accumulate = false;  // add to what outputs holds; not together with bias or relu
-  // [num_rows, depth] or null: numbers of rows count as 0 where these are not above 0. For rows that are the gradient
-  // behind a ReLU with these outputs.
-  const float* relu_outputs = nullptr;
+  // [num_rows, columns], what a ReLU gave: outputs become 0 where these are not above 0, and `passed_factor` times
+  // themselves elsewhere. For gradients on their way back through it. Not together with accumulate.
+  DenseRows relu_outputs = {};
+  float passed_factor = 1.0F;
 };
 
 // rows [num_rows, depth] -> outputs [num_rows, columns]. A row of outputs depends on its row alone, wherever it stands.
-void dense_product(const float* rows, std::int64_t num_rows, const PackedMatrix& matrix, const DenseOptions& options,
-                   float* outputs);
+void dense_product(const DenseRows& rows, std::int64_t num_rows, const PackedMatrix& matrix,
+                   const DenseOptions& options, float* outputs);
 
 // Whether few rows of this product are computed one by one. If not, each call costs as much as 64 rows in the panels
 // concerned: loops for the processor are missing, or oneDNN adds up in an order that they do not know. Options with
@@ -73,9 +95,8 @@ struct GradientOptions {
 
 struct GradientInputs {
   const float* outputs_gradient = nullptr;  // dY [num_rows, out]
-  const float* inputs = nullptr;            // X [num_rows, in]
+  DenseRows inputs;                         // X [num_rows, in]
   std::int64_t num_rows = 0;
-  const float* relu_outputs = nullptr;  // like dY, or null; see DenseOptions
 };
 
 struct WeightGradients {
@@ -85,8 +106,5 @@ struct WeightGradients {
 
 void weight_gradient(const GradientInputs& inputs, WeightShape shape, const GradientOptions& options,
                      const WeightGradients& gradients);
-
-// values[i] where outputs[i] > 0, else 0: the gradient behind a ReLU, from its outputs. One thread.
-void relu_gradient(const float* values, const float* outputs, std::int64_t count, float* gradient);
 
 }  // namespace routing::kernels

@@ -1,3 +1,4 @@
+#include "routing/core/error.h"
 #include "routing/core/parallel.h"
 #include "routing/kernels/dense.h"
 #include "routing/kernels/dense_primitives.h"
@@ -75,15 +76,11 @@ class MatmulGradient {
 
   void prepare(Chunk& chunk) const {
     const float* outputs_gradient = inputs_.outputs_gradient + chunk.first_row * shape_.out;
-    const float* relu = inputs_.relu_outputs == nullptr ? nullptr : inputs_.relu_outputs + chunk.first_row * shape_.out;
     if (gradients_.weight != nullptr) {
-      chunk.outputs_gradient = convert_rows({.rows = outputs_gradient,
-                                             .num_rows = chunk.num_rows,
-                                             .width = shape_.out,
-                                             .filled_rows = chunk.filled_rows,
-                                             .relu_outputs = relu},
-                                            options_.type, chunk.left);
-      chunk.inputs = convert_rows({.rows = inputs_.inputs + chunk.first_row * shape_.in,
+      chunk.outputs_gradient = convert_rows(
+          {.rows = outputs_gradient, .num_rows = chunk.num_rows, .width = shape_.out, .filled_rows = chunk.filled_rows},
+          options_.type, chunk.left);
+      chunk.inputs = convert_rows({.rows = inputs_.inputs.from(chunk.first_row * shape_.in),
                                    .num_rows = chunk.num_rows,
                                    .width = shape_.in,
                                    .filled_rows = chunk.filled_rows},
@@ -97,14 +94,7 @@ class MatmulGradient {
     at_best_level([&]() __attribute__((always_inline)) {
       for (std::int64_t row = 0; row < rows; ++row) {
         const float* values = outputs_gradient + row * width;
-        if (relu == nullptr) {
-          for (std::int64_t column = 0; column < width; ++column) sums[column] += values[column];
-        } else {
-          const float* outputs = relu + row * width;
-          for (std::int64_t column = 0; column < width; ++column) {
-            sums[column] += outputs[column] > 0.0F ? values[column] : 0.0F;
-          }
-        }
+        for (std::int64_t column = 0; column < width; ++column) sums[column] += values[column];
       }
     });
   }
@@ -154,17 +144,13 @@ class MatmulGradient {
 
 void weight_gradient(const GradientInputs& inputs, WeightShape shape, const GradientOptions& options,
                      const WeightGradients& gradients) {
+  require<InputError>(inputs.inputs.halves == nullptr || options.type == DenseType::bf16,
+                      "weight_gradient: inputs are bfloat16, but products are asked for in float32");
   if (const auto loops = gradient_loops(options.type)) {
     weight_gradient_by_panels(inputs, shape, options, gradients, *loops);
   } else {
     MatmulGradient(inputs, shape, options, gradients).run();
   }
-}
-
-void relu_gradient(const float* values, const float* outputs, std::int64_t count, float* gradient) {
-  at_best_level([&]() __attribute__((always_inline)) {
-    for (std::int64_t i = 0; i < count; ++i) gradient[i] = outputs[i] > 0.0F ? values[i] : 0.0F;
-  });
 }
 
 }  // namespace routing::kernels

@@ -146,25 +146,26 @@ void MatmulRun::operator()(const void* left, const void* right, float* outputs) 
 const void* convert_rows(const LeftRows& source, DenseType type, Scratch& scratch) {
   const std::int64_t count = source.num_rows * source.width;
   const std::int64_t filled = source.filled_rows * source.width;
-  const float* relu = source.relu_outputs;
-  if (type == DenseType::fp32 && count == filled && relu == nullptr) return source.rows;
+  const auto [floats, halves] = source.rows;
   const std::int64_t bytes = element_bytes(type);
+  const bool wants_halves = bytes == 2;
+  if (count == filled && wants_halves && halves != nullptr) return halves;
+  if (count == filled && type == DenseType::fp32 && floats != nullptr) return floats;
   auto* copy = scratch.get<char>(filled * bytes);
-  if (type == DenseType::bf16 && multiplies_bfloat16()) {
-    auto* halves = reinterpret_cast<std::uint16_t*>(copy);
-    if (relu != nullptr) {
-      relu_gradient_to_bfloat16(source.rows, relu, count, halves);
+  auto* copied_floats = reinterpret_cast<float*>(copy);
+  auto* copied_halves = reinterpret_cast<std::uint16_t*>(copy);
+  if (halves != nullptr) {
+    if (wants_halves) {
+      std::memcpy(copy, halves, static_cast<std::size_t>(count * bytes));
     } else {
-      to_bfloat16(source.rows, count, halves);
+      from_bfloat16(halves, count, copied_floats);
     }
+  } else if (wants_halves) {
+    to_bfloat16(floats, count, copied_halves);
+  } else if (type == DenseType::bf16) {
+    round_to_bfloat16(floats, count, copied_floats);
   } else {
-    auto* numbers = reinterpret_cast<float*>(copy);
-    if (relu != nullptr) {
-      relu_gradient(source.rows, relu, count, numbers);
-    } else if (type == DenseType::fp32) {
-      std::memcpy(numbers, source.rows, static_cast<std::size_t>(count * bytes));
-    }
-    if (type == DenseType::bf16) round_to_bfloat16(relu != nullptr ? numbers : source.rows, count, numbers);
+    std::memcpy(copy, floats, static_cast<std::size_t>(count * bytes));
   }
   std::memset(copy + count * bytes, 0, static_cast<std::size_t>((filled - count) * bytes));
   return copy;

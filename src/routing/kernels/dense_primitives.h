@@ -96,11 +96,10 @@ bool multiplies_bfloat16();
 // Left factors as matmuls of the type take them: rows of bfloat16 or of float32. Returns the rows themselves if they
 // can be used as they are; else a copy in scratch, filled up with zero rows.
 struct LeftRows {
-  const float* rows = nullptr;
+  DenseRows rows;
   std::int64_t num_rows = 0;
   std::int64_t width = 0;
-  std::int64_t filled_rows = 0;         // num_rows or more
-  const float* relu_outputs = nullptr;  // if given, numbers count as 0 where these are not above 0
+  std::int64_t filled_rows = 0;  // num_rows or more
 };
 const void* convert_rows(const LeftRows& source, DenseType type, Scratch& scratch);
 

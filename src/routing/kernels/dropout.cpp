@@ -76,18 +76,20 @@ template <class Number>
   }
 }
 
+// inputs and outputs begin at the first row of the range.
 template <class Number>
-void drop_rows(const Number* inputs, const DropoutShape& shape, const std::uint64_t* keys, double probability,
-               Number* outputs) {
+void drop_rows(const Number* inputs, const DropoutRange& range, const DropoutShape& shape, const std::uint64_t* keys,
+               double probability, Number* outputs) {
   constexpr std::int64_t kGrain = 32;
   const auto drop_below = static_cast<std::uint32_t>(probability * 0x1.0p32);
   const auto scale = static_cast<Number>(1.0 / (1.0 - probability));
-  parallel_for(0, shape.num_samples * shape.num_tokens, kGrain, [&](std::int64_t first, std::int64_t last) {
+  parallel_for(0, range.num_rows, kGrain, [&](std::int64_t first, std::int64_t last) {
     at_best_level([&]() __attribute__((always_inline)) {
       for (std::int64_t row = first; row < last; ++row) {
+        const std::int64_t place = range.first_row + row;
         drop_row(inputs + row * shape.width, shape.width,
-                 {.key = keys[row / shape.num_tokens],
-                  .token = static_cast<std::uint32_t>(row % shape.num_tokens),
+                 {.key = keys[place / shape.num_tokens],
+                  .token = static_cast<std::uint32_t>(place % shape.num_tokens),
                   .drop_below = drop_below},
                  scale, outputs + row * shape.width);
       }
@@ -95,16 +97,25 @@ void drop_rows(const Number* inputs, const DropoutShape& shape, const std::uint6
   });
 }
 
+DropoutRange all_rows(const DropoutShape& shape) {
+  return {.first_row = 0, .num_rows = shape.num_samples * shape.num_tokens};
+}
+
 }  // namespace
 
 void dropout(const float* inputs, const DropoutShape& shape, const std::uint64_t* keys, double probability,
              float* outputs) {
-  drop_rows(inputs, shape, keys, probability, outputs);
+  drop_rows(inputs, all_rows(shape), shape, keys, probability, outputs);
 }
 
 void dropout(const double* inputs, const DropoutShape& shape, const std::uint64_t* keys, double probability,
              double* outputs) {
-  drop_rows(inputs, shape, keys, probability, outputs);
+  drop_rows(inputs, all_rows(shape), shape, keys, probability, outputs);
+}
+
+void dropout_rows(const DropoutRange& range, const DropoutShape& shape, const std::uint64_t* keys, double probability,
+                  float* rows) {
+  drop_rows<float>(rows, range, shape, keys, probability, rows);
 }
 
 }  // namespace routing::kernels

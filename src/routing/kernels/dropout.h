@@ -26,4 +26,12 @@ void dropout(const float* inputs, const DropoutShape& shape, const std::uint64_t
 void dropout(const double* inputs, const DropoutShape& shape, const std::uint64_t* keys, double probability,
              double* outputs);
 
+// Some rows of the [num_samples * num_tokens] that there are, in place: rows points to the first of them.
+struct DropoutRange {
+  std::int64_t first_row = 0;
+  std::int64_t num_rows = 0;
+};
+void dropout_rows(const DropoutRange& range, const DropoutShape& shape, const std::uint64_t* keys, double probability,
+                  float* rows);
+
 }  // namespace routing::kernels

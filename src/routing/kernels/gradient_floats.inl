@@ -14,16 +14,15 @@ inline Vector multiply_add(Vector sum, Factor a, Factor b) {
   return sum + a * b;
 }
 
-template <bool kRelu, bool kRound>
-[[gnu::always_inline]] inline void pack_columns(const PackBlock& block, std::int64_t row, std::int64_t first,
-                                                std::int64_t columns, GradientUnit* units) {
-  const float* numbers = block.numbers + row * block.stride + first;
-  const float* outputs = kRelu ? block.relu_outputs + row * block.stride + first : nullptr;
-  const auto number = [&](std::int64_t c) { return !kRelu || outputs[c] > 0.0F ? numbers[c] : 0.0F; };
+template <bool kRound, class Number>
+[[gnu::always_inline]] inline void pack_columns(const PackBlock& block, const Number* all, std::int64_t row,
+                                                std::int64_t first, std::int64_t columns, GradientUnit* units) {
+  const Number* numbers = all + row * block.stride + first;
   for (std::int64_t c = 0; c < columns; ++c) {
-    units[c] = kRound ? rounded_bits(number(c)) : std::bit_cast<std::uint32_t>(number(c));
+    const float number = widened(numbers[c]);
+    units[c] = kRound ? rounded_bits(number) : std::bit_cast<std::uint32_t>(number);
   }
   if (block.column_sums == nullptr) return;
   float* sums = block.column_sums + first;
-  for (std::int64_t c = 0; c < columns; ++c) sums[c] += number(c);
+  for (std::int64_t c = 0; c < columns; ++c) sums[c] += widened(numbers[c]);
 }

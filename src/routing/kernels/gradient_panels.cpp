@@ -26,8 +26,7 @@ std::int64_t parts_of(std::int64_t count, std::int64_t size) {
 
 // One factor as panels: those of a chunk of rows follow each other, chunk after chunk.
 struct Factor {
-  const float* numbers = nullptr;
-  const float* relu_outputs = nullptr;
+  DenseRows numbers;
   float* column_sums = nullptr;  // [chunks of a round, columns], or null
   std::int64_t columns = 0;
   std::int64_t width = 0;  // of a panel
@@ -55,10 +54,7 @@ class PanelGradient {
   PanelGradient(const GradientInputs& inputs, WeightShape shape, const GradientOptions& options,
                 const WeightGradients& gradients, const GradientLoops& loops)
       : options_(options), gradients_(gradients), loops_(loops), num_rows_(inputs.num_rows) {
-    left_ = {.numbers = inputs.outputs_gradient,
-             .relu_outputs = inputs.relu_outputs,
-             .columns = shape.out,
-             .width = loops.left_width};
+    left_ = {.numbers = inputs.outputs_gradient, .columns = shape.out, .width = loops.left_width};
     right_ = {.numbers = inputs.inputs, .columns = shape.in, .width = loops.right_width};
     chunk_rows_ = kChunkSteps * loops.rows_per_step;
     const std::int64_t chunks = parts_of(num_rows_, chunk_rows_);
@@ -110,8 +106,9 @@ class PanelGradient {
     const std::int64_t column = block * factor.block_columns();
     const std::int64_t offset = (first_chunk + chunk) * chunk_rows_ * factor.columns + column;
     float* sums = factor.column_sums == nullptr ? nullptr : factor.column_sums + chunk * factor.columns + column;
-    loops_.pack({.numbers = factor.numbers + offset,
-                 .relu_outputs = factor.relu_outputs == nullptr ? nullptr : factor.relu_outputs + offset,
+    const DenseRows numbers = factor.numbers.from(offset);
+    loops_.pack({.floats = numbers.floats,
+                 .halves = numbers.halves,
                  .stride = factor.columns,
                  .num_rows = rows_of(first_chunk + chunk),
                  .num_columns = std::min(factor.block_columns(), factor.columns - column),

@@ -21,9 +21,9 @@ inline constexpr std::int64_t kPackColumns = 128;
 
 // A block of a factor: num_rows rows of num_columns numbers, and where its panels go.
 struct PackBlock {
-  const float* numbers = nullptr;
-  const float* relu_outputs = nullptr;  // like numbers, or null: numbers count as 0 where these are not above 0
-  std::int64_t stride = 0;              // from one row to the next, of both
+  const float* floats = nullptr;          // the numbers, or null if they are
+  const std::uint16_t* halves = nullptr;  // bfloat16
+  std::int64_t stride = 0;                // from one row to the next
   std::int64_t num_rows = 0;
   std::int64_t num_columns = 0;
   std::int64_t width = 0;          // of a panel

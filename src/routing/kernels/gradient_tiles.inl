@@ -2,36 +2,34 @@
 // - Vector, kWidth: a register and its numbers
 // - kLeft, kVectors: columns of dY and registers of X in a tile; kLeft * kVectors sums stay in registers
 // - kRowsPerStep: 2 for pairs of bfloat16, 1 for float32
-// - pack_columns: one step of some columns of a block, into units that follow each other
+// - pack_columns: one step of some columns of a block, float32 or bfloat16, into units that follow each other
 // - load, store: of float32
 // - Factor, load_factor, splat: kWidth units, and one unit in all lanes
 // - multiply_add(sum, left, right)
 
 constexpr std::int64_t kRight = kVectors * kWidth;
 
-template <std::int64_t kPanel, bool kRelu, bool kRound>
-void pack_panels_of(const PackBlock& block) {
+template <std::int64_t kPanel, bool kRound, class Number>
+void pack_panels_of(const PackBlock& block, const Number* numbers) {
   if (block.column_sums != nullptr) std::fill_n(block.column_sums, block.num_columns, 0.0F);
   const std::int64_t full = block.num_columns / kPanel;
   const std::int64_t rest = block.num_columns % kPanel;
   for (std::int64_t row = 0, step = 0; row < block.num_rows; row += kRowsPerStep, ++step) {
     GradientUnit* units = block.panels + step * kPanel;
     for (std::int64_t panel = 0; panel < full; ++panel, units += block.panel_stride) {
-      pack_columns<kRelu, kRound>(block, row, panel * kPanel, kPanel, units);
+      pack_columns<kRound>(block, numbers, row, panel * kPanel, kPanel, units);
     }
     if (rest == 0) continue;
-    pack_columns<kRelu, kRound>(block, row, full * kPanel, rest, units);
+    pack_columns<kRound>(block, numbers, row, full * kPanel, rest, units);
     std::fill(units + rest, units + kPanel, GradientUnit{0});
   }
 }
 
 template <std::int64_t kPanel>
 void pack_panels(const PackBlock& block) {
-  const bool relu = block.relu_outputs != nullptr;
-  if (block.round_to_bfloat16) {
-    return relu ? pack_panels_of<kPanel, true, true>(block) : pack_panels_of<kPanel, false, true>(block);
-  }
-  return relu ? pack_panels_of<kPanel, true, false>(block) : pack_panels_of<kPanel, false, false>(block);
+  if (block.halves != nullptr) return pack_panels_of<kPanel, false>(block, block.halves);
+  return block.round_to_bfloat16 ? pack_panels_of<kPanel, true>(block, block.floats)
+                                 : pack_panels_of<kPanel, false>(block, block.floats);
 }
 
 void pack(const PackBlock& block) {

@@ -31,35 +31,38 @@ inline Vector multiply_add(Vector sum, Factor a, Factor b) {
   return _mm512_dpbf16_ps(sum, (__m512bh)a, (__m512bh)b);
 }
 
-// Up to 16 numbers of a row.
-template <bool kRelu>
-[[gnu::always_inline]] inline Vector read(const PackBlock& block, std::int64_t row, std::int64_t column,
-                                          __mmask16 mask) {
-  const std::int64_t offset = row * block.stride + column;
-  if constexpr (kRelu) {
-    const Vector outputs = _mm512_maskz_loadu_ps(mask, block.relu_outputs + offset);
-    mask = _mm512_mask_cmp_ps_mask(mask, outputs, _mm512_setzero_ps(), _CMP_GT_OQ);
-  }
-  return _mm512_maskz_loadu_ps(mask, block.numbers + offset);
+// Up to 16 numbers of a row, and their halves in the lower half of each lane. Numbers below the normal range become 0,
+// as they do in the product itself.
+[[gnu::always_inline]] inline Vector read(const float* numbers, __mmask16 mask) {
+  return _mm512_maskz_loadu_ps(mask, numbers);
 }
-// Numbers below the normal range become 0, as they do in the product itself.
-inline __m512i halves(Vector values) {
-  return _mm512_cvtepu16_epi32((__m256i)_mm512_cvtneps_pbh(values));
+[[gnu::always_inline]] inline __m512i read_halves(const float* numbers, __mmask16 mask) {
+  return _mm512_cvtepu16_epi32((__m256i)_mm512_cvtneps_pbh(read(numbers, mask)));
+}
+[[gnu::always_inline]] inline __m512i read_halves(const std::uint16_t* numbers, __mmask16 mask) {
+  return _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask, numbers));
+}
+[[gnu::always_inline]] inline Vector read(const std::uint16_t* numbers, __mmask16 mask) {
+  return (Vector)_mm512_slli_epi32(read_halves(numbers, mask), 16);
 }
 
-template <bool kRelu, bool>
-[[gnu::always_inline]] inline void pack_columns(const PackBlock& block, std::int64_t row, std::int64_t first,
-                                                std::int64_t columns, GradientUnit* units) {
+template <bool, class Number>
+[[gnu::always_inline]] inline void pack_columns(const PackBlock& block, const Number* all, std::int64_t row,
+                                                std::int64_t first, std::int64_t columns, GradientUnit* units) {
+  const Number* earlier = all + row * block.stride + first;
+  const Number* later = earlier + block.stride;
   const bool pair = row + 1 < block.num_rows;
   for (std::int64_t c = 0; c < columns; c += kWidth) {
     const auto mask = static_cast<__mmask16>(columns - c >= kWidth ? 0xffffU : (1U << unsigned(columns - c)) - 1);
-    const Vector earlier = read<kRelu>(block, row, first + c, mask);
-    const Vector later = pair ? read<kRelu>(block, row + 1, first + c, mask) : Vector{};
-    _mm512_mask_storeu_epi32(units + c, mask, _mm512_or_si512(halves(earlier), _mm512_slli_epi32(halves(later), 16)));
+    const __mmask16 later_mask = pair ? mask : 0;
+    _mm512_mask_storeu_epi32(
+        units + c, mask,
+        _mm512_or_si512(read_halves(earlier + c, mask), _mm512_slli_epi32(read_halves(later + c, later_mask), 16)));
     if (block.column_sums == nullptr) continue;
     float* sums = block.column_sums + first + c;
     const Vector before = _mm512_maskz_loadu_ps(mask, sums);
-    _mm512_mask_storeu_ps(sums, mask, _mm512_add_ps(_mm512_add_ps(before, earlier), later));
+    const Vector both = _mm512_add_ps(_mm512_add_ps(before, read(earlier + c, mask)), read(later + c, later_mask));
+    _mm512_mask_storeu_ps(sums, mask, both);
   }
 }
 

@@ -1,6 +1,7 @@
 #include "routing/kernels/head_rows.h"
 
 #include "routing/core/parallel.h"
+#include "routing/kernels/bfloat16_bits.h"
 #include "routing/kernels/lanes.h"
 #include "routing/kernels/simd_level.h"
 
@@ -50,6 +51,25 @@ void copy_rows(const HeadRows<const float>& from, const HeadShape& shape, const 
         }
         const float* numbers = row_at(from, place);
         for (std::int64_t d = 0; d < shape.dim; ++d) row[d] = numbers[d];
+      });
+}
+
+void round_head_rows(const HeadRows<const float>& from, const HeadShape& shape, const HeadRows<std::uint16_t>& to) {
+  for_each_row(
+      shape, [&](const TokenPlace& place) __attribute__((always_inline)) {
+        const float* numbers = row_at(from, place);
+        std::uint16_t* row = row_at(to, place);
+        for (std::int64_t d = 0; d < shape.dim; ++d)
+          row[d] = static_cast<std::uint16_t>(rounded_bits(numbers[d]) >> 16U);
+      });
+}
+
+void widen_head_rows(const HeadRows<const std::uint16_t>& from, const HeadShape& shape, const HeadRows<float>& to) {
+  for_each_row(
+      shape, [&](const TokenPlace& place) __attribute__((always_inline)) {
+        const std::uint16_t* numbers = row_at(from, place);
+        float* row = row_at(to, place);
+        for (std::int64_t d = 0; d < shape.dim; ++d) row[d] = widened(numbers[d]);
       });
 }
 

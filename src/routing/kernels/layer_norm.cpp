@@ -72,8 +72,9 @@ class RowWalk {
 [[gnu::always_inline]] inline void row_gradient(const NormInputs& inputs, const float* x, std::int64_t row,
                                                 const NormStatistics& statistics, const float* dy, float* dx) {
   const std::int64_t width = inputs.width;
-  const float mean = statistics.mean[row];
   const float inverse = statistics.inverse_deviation[row];
+  const float centre = inputs.normalised ? 0.0F : statistics.mean[row];
+  const float factor = inputs.normalised ? 1.0F : inverse;
   if (const float* gain = inputs.gain) {
     for (std::int64_t i = 0; i < width; ++i) dx[i] = dy[i] * gain[i];
   } else {
@@ -81,9 +82,9 @@ class RowWalk {
   }
   const auto share = 1.0F / static_cast<float>(width);
   const float mean_g = lane_sum(width, [&](std::int64_t i) { return dx[i]; }) * share;
-  const float mean_gx = lane_sum(width, [&](std::int64_t i) { return dx[i] * ((x[i] - mean) * inverse); }) * share;
+  const float mean_gx = lane_sum(width, [&](std::int64_t i) { return dx[i] * ((x[i] - centre) * factor); }) * share;
   for (std::int64_t i = 0; i < width; ++i) {
-    dx[i] = (dx[i] - mean_g - (x[i] - mean) * inverse * mean_gx) * inverse;
+    dx[i] = (dx[i] - mean_g - (x[i] - centre) * factor * mean_gx) * inverse;
   }
 }
 
@@ -114,7 +115,7 @@ void layer_norm_gradient(const NormInputs& inputs, const NormStatistics& statist
       RowWalk walk(inputs, chunk * kChunkRows);
       for (std::int64_t step = chunk * kChunkRows; step < last; ++step, walk.next()) {
         const std::int64_t row = walk.row();
-        const float* x = inputs.rows + walk.offset(inputs.places);
+        const float* x = inputs.rows + (inputs.normalised ? row * width : walk.offset(inputs.places));
         const float* dy = outputs_gradient + row * width;
         if (gradients.rows != nullptr) {
           float* dx = gradients.rows + walk.offset(gradients.places);
@@ -124,9 +125,9 @@ void layer_norm_gradient(const NormInputs& inputs, const NormStatistics& statist
             for (std::int64_t i = 0; i < width; ++i) dx[i] += more[i];
           }
         }
-        const float mean = statistics.mean[row];
-        const float inverse = statistics.inverse_deviation[row];
         if (gradients.gain != nullptr) {
+          const float mean = statistics.mean[row];
+          const float inverse = statistics.inverse_deviation[row];
           for (std::int64_t i = 0; i < width; ++i) gain_sum[i] += dy[i] * ((x[i] - mean) * inverse);
         }
         if (gradients.bias != nullptr) {

@@ -6,9 +6,8 @@
 // 256 rows in the order of memory, then chunk after chunk: they depend on the rows, not on the threads.
 //
 // Layout     float32; numbers of a row are adjacent. Input rows and their gradient stand where their RowPlaces say, so
-// that
-//            the heads of a projection need no copy; outputs and their gradient are contiguous. gain, bias [width],
-//            null for 1 and 0
+//            that the heads of a projection need no copy; outputs and their gradient are contiguous. gain, bias
+//            [width], null for 1 and 0
 // Overlap    outputs must not overlap an input
 // Threads    spread over parallel_for
 #pragma once
@@ -33,11 +32,14 @@ struct NormInputs {
   RowPlaces places = {};
   const float* gain = nullptr;
   const float* bias = nullptr;
+  // For the gradient without gain and bias: rows are what layer_norm gave, contiguous. Then what went into it need not
+  // be kept; places still say in which order rows are walked through.
+  bool normalised = false;
 };
 
 // What backward needs of each row.
 struct NormStatistics {
-  float* mean = nullptr;               // [num_rows]
+  float* mean = nullptr;               // [num_rows]; the gradient of normalised rows does not read it
   float* inverse_deviation = nullptr;  // [num_rows]: 1 / sqrt(variance + eps)
 };
 

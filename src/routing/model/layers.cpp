@@ -1,6 +1,7 @@
 #include "routing/model/layers.h"
 
 #include "routing/ops/dropout.h"
+#include "routing/ops/feedforward.h"
 #include "routing/ops/geglu.h"
 #include "routing/ops/initial_weights.h"
 
@@ -11,6 +12,12 @@ namespace routing {
 namespace {
 
 constexpr double kNormEps = 1e-6;  // FACTS C1
+
+DropoutDraw draw_of(const DropoutUse& use, bool training, const ForwardContext& context) {
+  if (!training || use.probability == 0.0) return {};
+  return {
+      .probability = use.probability, .key = use.place->key(use.use, {context.step}), .sample_ids = context.sample_ids};
+}
 
 }  // namespace
 
@@ -44,23 +51,18 @@ FeedforwardImpl::FeedforwardImpl(const ModelConfig& config, LayerPlace place, co
 }
 
 at::Tensor FeedforwardImpl::forward(const at::Tensor& input, const ForwardContext& context) const {
-  const LinearOptions plain{.precision = context.precision};
-  at::Tensor hidden;
+  const DropoutUse use{.probability = dropout_, .place = &place_, .use = "hidden dropout"};
   if (kind_ == FeedforwardKind::relu) {
-    hidden = linear(input, in_weight_, in_bias_, {.precision = context.precision, .activation = Activation::relu});
-  } else {
-    const std::vector<at::Tensor> branches = linear_branches(input, {gate_weight_, in_weight_}, context.precision);
-    hidden = geglu(branches[0], branches[1]);
+    return relu_feedforward(input, {.in = in_weight_, .in_bias = in_bias_, .out = out_weight_, .out_bias = out_bias_},
+                            {.precision = context.precision, .dropout = draw_of(use, is_training(), context)});
   }
-  hidden = drop(hidden, {.probability = dropout_, .place = &place_, .use = "hidden dropout"}, is_training(), context);
-  return linear(hidden, out_weight_, out_bias_, plain);
+  const std::vector<at::Tensor> branches = linear_branches(input, {gate_weight_, in_weight_}, context.precision);
+  const at::Tensor hidden = drop(geglu(branches[0], branches[1]), use, is_training(), context);
+  return linear(hidden, out_weight_, {}, {.precision = context.precision});
 }
 
 at::Tensor drop(const at::Tensor& input, const DropoutUse& use, bool training, const ForwardContext& context) {
-  if (!training || use.probability == 0.0) return input;
-  return dropout(input, {.probability = use.probability,
-                         .key = use.place->key(use.use, {context.step}),
-                         .sample_ids = context.sample_ids});
+  return dropout(input, draw_of(use, training, context));
 }
 
 }  // namespace routing

@@ -1,8 +1,10 @@
 #include "routing/ops/attend.h"
 
 #include "routing/core/error.h"
+#include "routing/kernels/attend.h"
 #include "routing/ops/attend_fused.h"
 #include "routing/ops/attend_reference.h"
+#include "routing/ops/head_tensors.h"
 #include "routing/ops/one_derivative.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -138,8 +140,13 @@ class AttendFunction : public torch::autograd::Function<AttendFunction> {
                                                 const OptionalTensor& /*relative_key*/,
                                                 const OptionalTensor& /*relative_value*/, const FlatCall& call) {
     const AttendResult result = compute_forward(call);
-    context->save_for_backward({q, k, v, call.options.relative_key, call.options.relative_value, result.output,
-                                result.lse, call.options.dropout.sample_ids, call.options.recency});
+    // The kernels round rows when they read them, here and in the backward pass: so they may be kept rounded.
+    const bool halves = can_attend_fused(q) && attend_keeps_halves(call.options.precision);
+    const bool shared = call.k.is_same(call.q);
+    const auto kept = [&](const at::Tensor& rows) { return halves ? rounded_heads(rows) : rows; };
+    context->save_for_backward({kept(q), shared ? at::Tensor() : kept(k), kept(v), call.options.relative_key,
+                                call.options.relative_value, result.output, result.lse, call.options.dropout.sample_ids,
+                                call.options.recency});
     context->saved_data["plan"] = c10::IValue::make_capsule(c10::make_intrusive<SavedCall>(call));
     return {result.output, result.lse};
   }
@@ -159,7 +166,10 @@ class AttendFunction : public torch::autograd::Function<AttendFunction> {
     options.relative_value = saved[4];
     options.dropout.sample_ids = saved[7];
     options.recency = saved[8];
-    AttendInputs inputs{saved[0], saved[1], saved[2]};
+    const auto rows = [](const at::Tensor& kept) {
+      return kept.defined() && kept.scalar_type() == at::kBFloat16 ? widened_heads(kept) : kept;
+    };
+    AttendInputs inputs{rows(saved[0]), rows(saved[1]), rows(saved[2])};
     if (rest.shared) inputs.k = inputs.q;
     const AttendGradients d = can_attend_fused(inputs.q)
                                   ? attend_fused_backward(gradient, result, inputs, rest.plan, options)
@@ -293,6 +303,10 @@ AttendResult attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& 
       if_defined(options.dropout.sample_ids), options.precision == MatmulPrecision::bf16, if_defined(options.recency),
       word(to_string(plan.rules.repeats)));
   return {output, lse};
+}
+
+bool attend_keeps_halves(MatmulPrecision precision) {
+  return precision == MatmulPrecision::bf16 && kernels::attend_rounds_to_bfloat16();
 }
 
 }  // namespace routing

@@ -26,16 +26,12 @@ void check_call(const at::Tensor& input, const DropoutDraw& draw) {
                       input.size(0), "]");
 }
 
-// The key of each sequence, as the bits of an int64 tensor on the CPU.
+// As the bits of an int64 tensor on the CPU.
 at::Tensor sample_keys(const at::Tensor& input, const DropoutDraw& draw) {
-  const std::int64_t batch = input.size(0);
-  at::Tensor keys = at::empty({batch}, at::kLong);
+  at::Tensor keys = at::empty({input.size(0)}, at::kLong);
   if (input.is_meta()) return keys;
-  const at::Tensor ids = draw.sample_ids.defined() ? draw.sample_ids.cpu().contiguous() : at::arange(batch, at::kLong);
-  for (std::int64_t sample = 0; sample < batch; ++sample) {
-    keys.data_ptr<std::int64_t>()[sample] =
-        std::bit_cast<std::int64_t>(dropout_sample_key(draw.key, ids.data_ptr<std::int64_t>()[sample]));
-  }
+  auto* bits = keys.data_ptr<std::int64_t>();
+  for (const std::uint64_t key : dropout_keys(draw, input.size(0))) *bits++ = std::bit_cast<std::int64_t>(key);
   return keys;
 }
 
@@ -80,6 +76,15 @@ class DropoutFunction : public torch::autograd::Function<DropoutFunction> {
 
 std::uint64_t dropout_sample_key(std::uint64_t key, std::int64_t sample_id) {
   return stream_key(key, "dropout", {static_cast<std::uint64_t>(sample_id)});
+}
+
+std::vector<std::uint64_t> dropout_keys(const DropoutDraw& draw, std::int64_t batch) {
+  const at::Tensor ids = draw.sample_ids.defined() ? draw.sample_ids.cpu().contiguous() : at::arange(batch, at::kLong);
+  std::vector<std::uint64_t> keys;
+  for (std::int64_t sample = 0; sample < batch; ++sample) {
+    keys.push_back(dropout_sample_key(draw.key, ids.data_ptr<std::int64_t>()[sample]));
+  }
+  return keys;
 }
 
 at::Tensor dropout(const at::Tensor& input, const DropoutDraw& draw) {

@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 
 #include <cstdint>
+#include <vector>
 
 namespace routing {
 
@@ -15,6 +16,8 @@ struct DropoutDraw {
 
 // The key of one sequence's random numbers; kernels/dropout.h says how elements are drawn from it.
 std::uint64_t dropout_sample_key(std::uint64_t key, std::int64_t sample_id);
+// The keys of the sequences of a batch.
+std::vector<std::uint64_t> dropout_keys(const DropoutDraw& draw, std::int64_t batch);
 
 // input [batch, tokens, width], float or double: kept elements are divided by 1 - probability, the rest is 0. The
 // gradient drops the same elements. Other devices get a mask made on the CPU.

@@ -20,17 +20,6 @@ bool takes_kernels(const at::Tensor& rows) {
   return rows.is_cpu() && rows.scalar_type() == at::kFloat;
 }
 
-kernels::HeadShape shape_of(const at::Tensor& rows) {
-  return {.batch = rows.size(0), .heads = rows.size(1), .tokens = rows.size(2), .dim = rows.size(3)};
-}
-
-// [batch, heads, tokens, dim] without gaps; heads stand inside of tokens if those of `like` do.
-at::Tensor empty_heads(const at::Tensor& like, std::int64_t heads) {
-  const bool inside = like.stride(1) < like.stride(2);
-  if (!inside) return at::empty({like.size(0), heads, like.size(2), like.size(3)}, like.options());
-  return at::empty({like.size(0), like.size(2), heads, like.size(3)}, like.options()).transpose(1, 2);
-}
-
 // ---- groups of heads
 
 variable_list views_of(const at::Tensor& rows, const std::vector<HeadRange>& ranges) {
@@ -67,7 +56,7 @@ class SplitFunction : public torch::autograd::Function<SplitFunction> {
       const at::Tensor place = whole.narrow(1, numbers[2 + 2 * index], numbers[3 + 2 * index]);
       const at::Tensor& gradient = gradients[index];
       const at::Tensor from = gradient.defined() ? with_adjacent_numbers(gradient) : gradient;
-      kernels::copy_rows(read_rows(from), shape_of(place), written_rows(place));
+      kernels::copy_rows(read_rows(from), head_shape(place), written_rows(place));
     }
     return {whole, at::Tensor()};
   }
@@ -81,7 +70,7 @@ at::Tensor merged(at::TensorList groups) {
   std::int64_t first = 0;
   for (const at::Tensor& group : groups) {
     const at::Tensor place = whole.narrow(2, first, group.size(2)).transpose(1, 2);
-    kernels::copy_rows(read_rows(with_adjacent_numbers(group.transpose(1, 2))), shape_of(place), written_rows(place));
+    kernels::copy_rows(read_rows(with_adjacent_numbers(group.transpose(1, 2))), head_shape(place), written_rows(place));
     first += group.size(2);
   }
   return whole;
@@ -115,14 +104,14 @@ at::Tensor factors_of(const at::Tensor& log_scale) {
 }
 
 at::Tensor scaled(const at::Tensor& rows, const at::Tensor& factors) {
-  at::Tensor result = empty_heads(rows, rows.size(1));
-  kernels::scale_rows(read_rows(rows), factors.data_ptr<float>(), shape_of(rows), written_rows(result));
+  at::Tensor result = empty_heads(rows, rows.size(1), at::kFloat);
+  kernels::scale_rows(read_rows(rows), factors.data_ptr<float>(), head_shape(rows), written_rows(result));
   return result;
 }
 
 at::Tensor shifted(const at::Tensor& rows) {
-  at::Tensor result = empty_heads(rows, rows.size(1));
-  kernels::shift_rows(read_rows(rows), shape_of(rows), written_rows(result));
+  at::Tensor result = empty_heads(rows, rows.size(1), at::kFloat);
+  kernels::shift_rows(read_rows(rows), head_shape(rows), written_rows(result));
   return result;
 }
 
@@ -149,17 +138,17 @@ class SharedRowsFunction : public torch::autograd::Function<SharedRowsFunction> 
       some = gradient;
     }
     if (!some.defined()) return {at::Tensor(), at::Tensor(), at::Tensor()};
-    at::Tensor d_rows = empty_heads(some, some.size(1));
+    at::Tensor d_rows = empty_heads(some, some.size(1), at::kFloat);
     kernels::SharedRowsGradient sums{.scaled = read_rows(gradients[0]),
                                      .moved = read_rows(gradients[1]),
                                      .rows = read_rows(gradients[2]),
                                      .factors = factors.defined() ? factors.data_ptr<float>() : nullptr,
                                      .shift = context->saved_data["shift"].toBool() ? 1 : 0};
-    kernels::shared_rows_gradient(sums, shape_of(some), written_rows(d_rows));
+    kernels::shared_rows_gradient(sums, head_shape(some), written_rows(d_rows));
     at::Tensor d_log_scale;
     if (factors.defined() && gradients[0].defined()) {
       d_log_scale = at::empty_like(factors);
-      kernels::head_products(read_rows(gradients[0]), read_rows(rows), shape_of(some), d_log_scale.data_ptr<float>());
+      kernels::head_products(read_rows(gradients[0]), read_rows(rows), head_shape(some), d_log_scale.data_ptr<float>());
       d_log_scale.mul_(factors);
     }
     return {d_rows, d_log_scale, at::Tensor()};

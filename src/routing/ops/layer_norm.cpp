@@ -74,6 +74,30 @@ at::Tensor empty_in_order_of(const at::Tensor& rows) {
   return dense.stride(-1) == 1 ? dense : at::empty(rows.sizes(), rows.options());
 }
 
+// Do the heads of placed rows stand inside of their tokens?
+bool heads_are_inside(const at::Tensor& rows) {
+  return rows.dim() == 4 && rows.stride(1) < rows.stride(2);
+}
+
+// The gradient of rows that were normalised without gain and bias, from what they became: contiguous, whatever the
+// order of the rows was.
+at::Tensor gradient_from_normalised(const at::Tensor& d_output, const at::Tensor& normalised, const at::Tensor& inverse,
+                                    bool inside) {
+  at::Tensor d = at::empty(normalised.sizes(), normalised.options());
+  if (inside) {
+    d = at::empty({normalised.size(0), normalised.size(2), normalised.size(1), normalised.size(3)}, d.options())
+            .transpose(1, 2);
+  }
+  kernels::layer_norm_gradient({.rows = normalised.data_ptr<float>(),
+                                .num_rows = num_rows(normalised),
+                                .width = normalised.size(-1),
+                                .places = places_of(d),
+                                .normalised = true},
+                               {.inverse_deviation = inverse.data_ptr<float>()}, d_output.data_ptr<float>(),
+                               {.rows = d.data_ptr<float>(), .places = places_of(d)});
+  return d;
+}
+
 struct Normalised {
   at::Tensor output, mean, inverse_deviation;
 };
@@ -147,8 +171,13 @@ class LayerNormFunction : public torch::autograd::Function<LayerNormFunction> {
     const at::Tensor gain = optional_gain.value_or(at::Tensor());
     const at::Tensor bias = optional_bias.value_or(at::Tensor());
     const Normalised result = normalise(rows, gain, bias, eps);
-    context->save_for_backward({rows, gain, result.mean, result.inverse_deviation});
+    // Who reads the output keeps it anyway, and what the rows were cut from can go.
+    const bool from_output = takes_kernels(rows) && !gain.defined() && !bias.defined();
+    context->save_for_backward(
+        {from_output ? result.output : rows, gain, from_output ? at::Tensor() : result.mean, result.inverse_deviation});
     context->saved_data["bias"] = bias.defined();
+    context->saved_data["inside"] = heads_are_inside(rows);
+    context->saved_data["from output"] = from_output;
     return result.output;
   }
 
@@ -159,6 +188,10 @@ class LayerNormFunction : public torch::autograd::Function<LayerNormFunction> {
     const Normalised statistics{{}, saved[2], saved[3]};
     const bool with_bias = context->saved_data["bias"].toBool();
     const at::Tensor d_output = gradients[0].contiguous();
+    if (context->saved_data["from output"].toBool()) {
+      const bool inside = context->saved_data["inside"].toBool();
+      return {gradient_from_normalised(d_output, saved[0], saved[3], inside), at::Tensor(), at::Tensor(), at::Tensor()};
+    }
     const Gradients d = takes_kernels(saved[0]) ? kernel_gradients(d_output, saved[0], saved[1], statistics, with_bias)
                                                 : tensor_gradients(d_output, saved[0], saved[1], statistics, with_bias);
     return {d.rows, d.gain, d.bias, at::Tensor()};

@@ -2,6 +2,7 @@
 
 #include "routing/core/error.h"
 #include "routing/kernels/dense.h"
+#include "routing/ops/dense_tensors.h"
 #include "routing/ops/one_derivative.h"
 #include "routing/ops/packed_weights.h"
 
@@ -33,14 +34,6 @@ void check_call(const at::Tensor& input, const at::Tensor& weight, const at::Ten
   if (bias.defined()) check_alike(bias, "bias");
 }
 
-bool takes_kernels(const at::Tensor& input) {
-  return input.device().is_cpu() && input.scalar_type() == at::kFloat;
-}
-
-kernels::DenseType dense_type(MatmulPrecision precision) {
-  return precision == MatmulPrecision::bf16 ? kernels::DenseType::bf16 : kernels::DenseType::fp32;
-}
-
 struct LinearGradients {
   at::Tensor input, weight, bias;
 };
@@ -56,38 +49,35 @@ struct GradientCall {
   at::Tensor sum = {};  // if defined, the gradient of the input is added to it and returned as this tensor
 };
 
-// input [..., in], contiguous.
+// input [..., in], contiguous, Float or as it is multiplied.
 at::Tensor kernel_forward(const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias,
                           const LinearOptions& options) {
   c10::SmallVector<std::int64_t, 4> sizes(input.sizes().begin(), input.sizes().end());
   sizes.back() = weight.size(0);
-  at::Tensor output = at::empty(sizes, input.options());
+  at::Tensor output = at::empty(sizes, weight.options().requires_grad(false));
   const at::Tensor bias_values = bias.defined() ? bias.contiguous() : bias;
-  kernels::dense_product(input.data_ptr<float>(), input.numel() / weight.size(1),
+  kernels::dense_product(dense_rows(input), input.numel() / weight.size(1),
                          packed_weight(weight, WeightUse::forward, dense_type(options.precision)),
-                         {.bias = bias.defined() ? bias_values.data_ptr<float>() : nullptr,
-                          .relu = options.activation == Activation::relu},
-                         output.data_ptr<float>());
+                         {.bias = bias.defined() ? bias_values.data_ptr<float>() : nullptr}, output.data_ptr<float>());
   return output;
 }
 
-// relu_output is undefined where there was no activation.
-LinearGradients kernel_backward(const at::Tensor& d_output, const at::Tensor& relu_output, const at::Tensor& input,
-                                const at::Tensor& weight, const GradientCall& call) {
+// input as it is multiplied.
+LinearGradients kernel_backward(const at::Tensor& d_output, const at::Tensor& input, const at::Tensor& weight,
+                                const GradientCall& call) {
   const auto& [options, wanted, sum] = call;
-  const float* relu = relu_output.defined() ? relu_output.data_ptr<float>() : nullptr;
   const kernels::DenseType type = dense_type(options.precision);
   const std::int64_t rows = input.size(0);
   LinearGradients d;
   if (wanted.input) {
-    d.input = sum.defined() ? sum : at::empty_like(input);
+    d.input = sum.defined() ? sum : at::empty(input.sizes(), d_output.options());
     kernels::dense_product(d_output.data_ptr<float>(), rows, packed_weight(weight, WeightUse::data_gradient, type),
-                           {.accumulate = sum.defined(), .relu_outputs = relu}, d.input.data_ptr<float>());
+                           {.accumulate = sum.defined()}, d.input.data_ptr<float>());
   }
   if (wanted.weight) d.weight = at::empty(weight.sizes(), weight.options());
   if (wanted.bias) d.bias = at::empty({weight.size(0)}, weight.options());
   if (wanted.weight || wanted.bias) {
-    kernels::weight_gradient({d_output.data_ptr<float>(), input.data_ptr<float>(), rows, relu},
+    kernels::weight_gradient({d_output.data_ptr<float>(), dense_rows(input), rows},
                              {.out = weight.size(0), .in = weight.size(1)}, {.type = type},
                              {.weight = wanted.weight ? d.weight.data_ptr<float>() : nullptr,
                               .bias = wanted.bias ? d.bias.data_ptr<float>() : nullptr});
@@ -103,9 +93,8 @@ at::Tensor factor(const at::Tensor& values, const LinearOptions& options) {
 
 at::Tensor reference_forward(const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias,
                              const LinearOptions& options) {
-  at::Tensor output = at::mm(factor(input, options), factor(weight, options).t());
-  if (bias.defined()) output = output + bias;
-  return options.activation == Activation::relu ? output.clamp_min(0.0) : output;
+  const at::Tensor output = at::mm(factor(input, options), factor(weight, options).t());
+  return bias.defined() ? output + bias : output;
 }
 
 LinearGradients reference_backward(const at::Tensor& d_output, const at::Tensor& input, const at::Tensor& weight,
@@ -118,10 +107,6 @@ LinearGradients reference_backward(const at::Tensor& d_output, const at::Tensor&
   return d;
 }
 
-at::Tensor behind_activation(const at::Tensor& d_output, const at::Tensor& output) {
-  return output.defined() ? d_output * (output > 0.0).to(d_output.scalar_type()) : d_output;
-}
-
 // On rows: input [rows, in], contiguous.
 class LinearFunction : public torch::autograd::Function<LinearFunction> {
  public:
@@ -129,10 +114,11 @@ class LinearFunction : public torch::autograd::Function<LinearFunction> {
                             const at::Tensor& weight, const OptionalTensor& optional_bias,
                             const LinearOptions& options) {
     const at::Tensor bias = optional_bias.value_or(at::Tensor());
-    const at::Tensor output = takes_kernels(input) ? kernel_forward(input, weight, bias, options)
-                                                   : reference_forward(input, weight, bias, options);
-    const bool relu = options.activation == Activation::relu;
-    context->save_for_backward({input, weight, relu ? output : at::Tensor()});
+    const bool by_kernels = takes_dense_kernels(input);
+    const at::Tensor kept = by_kernels ? rows_as_multiplied(input, options.precision) : input;
+    const at::Tensor output =
+        by_kernels ? kernel_forward(kept, weight, bias, options) : reference_forward(input, weight, bias, options);
+    context->save_for_backward({kept, weight});
     context->saved_data["bf16"] = options.precision == MatmulPrecision::bf16;
     context->saved_data["bias"] = bias.defined();
     return output;
@@ -152,10 +138,9 @@ class LinearFunction : public torch::autograd::Function<LinearFunction> {
                         .weight = context->needs_input_grad(1),
                         .bias = has_bias && context->needs_input_grad(2)};
     const at::Tensor d_output = gradients[0].contiguous();
-    const LinearGradients d =
-        takes_kernels(input)
-            ? kernel_backward(d_output, saved[2], input, weight, {.options = options, .wanted = wanted})
-            : reference_backward(behind_activation(d_output, saved[2]), input, weight, options, wanted);
+    const LinearGradients d = takes_dense_kernels(d_output)
+                                  ? kernel_backward(d_output, input, weight, {.options = options, .wanted = wanted})
+                                  : reference_backward(d_output, input, weight, options, wanted);
     return {d.input, d.weight, d.bias, at::Tensor()};
   }
 };
@@ -165,10 +150,10 @@ class BranchesFunction : public torch::autograd::Function<BranchesFunction> {
  public:
   static torch::autograd::variable_list forward(torch::autograd::AutogradContext* context, const at::Tensor& input,
                                                 at::TensorList weights, MatmulPrecision precision) {
-    torch::autograd::variable_list saved{input};
+    torch::autograd::variable_list saved{rows_as_multiplied(input, precision)};
     torch::autograd::variable_list outputs;
     for (const at::Tensor& weight : weights) {
-      outputs.push_back(kernel_forward(input, weight, {}, {.precision = precision}));
+      outputs.push_back(kernel_forward(saved[0], weight, {}, {.precision = precision}));
       saved.push_back(weight);
     }
     context->save_for_backward(saved);
@@ -188,7 +173,7 @@ class BranchesFunction : public torch::autograd::Function<BranchesFunction> {
       if (!gradients[branch].defined()) continue;
       const Wanted wanted{
           .input = context->needs_input_grad(0), .weight = context->needs_input_grad(branch + 1), .bias = false};
-      const LinearGradients d = kernel_backward(gradients[branch].contiguous(), {}, input, saved[branch + 1],
+      const LinearGradients d = kernel_backward(gradients[branch].contiguous(), input, saved[branch + 1],
                                                 {.options = options, .wanted = wanted, .sum = results[0]});
       results[0] = d.input;
       results[branch + 1] = d.weight;
@@ -203,7 +188,7 @@ at::Tensor linear(const at::Tensor& input, const at::Tensor& weight, const at::T
                   const LinearOptions& options) {
   check_call(input, weight, bias);
   // Without a graph there is nothing to save for; a row at a time, that would cost more than the product.
-  if (!at::GradMode::is_enabled() && takes_kernels(input)) {
+  if (!at::GradMode::is_enabled() && takes_dense_kernels(input)) {
     return kernel_forward(input.contiguous(), weight, bias, options);
   }
   std::vector<std::int64_t> sizes = input.sizes().vec();
@@ -215,7 +200,7 @@ at::Tensor linear(const at::Tensor& input, const at::Tensor& weight, const at::T
 std::vector<at::Tensor> linear_branches(const at::Tensor& input, const std::vector<at::Tensor>& weights,
                                         MatmulPrecision precision) {
   std::vector<at::Tensor> outputs;
-  if (weights.size() < 2 || !at::GradMode::is_enabled() || !takes_kernels(input)) {
+  if (weights.size() < 2 || !at::GradMode::is_enabled() || !takes_dense_kernels(input)) {
     for (const at::Tensor& weight : weights) outputs.push_back(linear(input, weight, {}, {.precision = precision}));
     return outputs;
   }

@@ -2,6 +2,7 @@
 
 #include "routing/core/error.h"
 #include "routing/model/transformer.h"
+#include "routing/ops/attend.h"
 #include "routing/ops/packed_weights.h"
 #include "routing/ops/vocabulary_loss.h"
 #include "routing/training/learner.h"
@@ -15,7 +16,6 @@ namespace {
 constexpr std::int64_t kNumber = sizeof(float);
 // Memory that waits for reuse (core/block_pool.h) and is neither one thing nor another, as a share of what moves.
 constexpr double kWaitingShare = 1.0 / 24.0;
-constexpr std::int64_t kPoolShare = 8;        // the pool keeps at most so much more than is in use
 constexpr std::int64_t kPanelColumns = 1024;  // of the vocabulary, in the loss
 
 // Clusters a token is a member of, on average.
@@ -41,41 +41,68 @@ double plan_bytes_a_token(const HeadGroupConfig& group, std::int64_t n) {
   return static_cast<double>(group.heads) * (8.0 + memberships(group, n) * (4 + 8 + 4 + 16));
 }
 
-// Numbers a token that the attention of a layer keeps beside its input, as multi_head.cpp makes them.
-std::int64_t attention_numbers(const AttentionConfig& attention) {
+// Bytes of a number that is kept as products read it.
+struct Kept {
+  std::int64_t dense = kNumber;      // inputs of linear layers
+  std::int64_t attention = kNumber;  // queries, keys and values
+  bool rounds() const { return attention < kNumber; }
+};
+
+Kept kept_numbers(const ExperimentConfig& config) {
+  constexpr std::int64_t kHalf = 2;
+  if (matmul_precision(config.train.precision) != MatmulPrecision::bf16) return {};
+  return {.dense = kHalf, .attention = attend_keeps_halves(MatmulPrecision::bf16) ? kHalf : kNumber};
+}
+
+// Bytes a token that the attention of a layer keeps beside its input, as multi_head.cpp makes them.
+std::int64_t attention_bytes(const AttentionConfig& attention, const Kept& kept) {
   const std::int64_t dim = head_dim(attention);
   const std::int64_t all = total_heads(attention) * dim;
   std::int64_t key_heads = 0;
-  std::int64_t numbers = 2 * all;  // queries and values
+  std::int64_t bytes = 2 * all * kept.attention;  // queries and values
   bool keeps_keys = false;
+  bool keeps_queries = false;
   for (const HeadGroupConfig& group : attention.head_groups) {
     const std::int64_t heads = group.heads;
     const bool separate = !group.shared_query_key;
     const auto* routing = std::get_if<RoutingPattern>(&group.pattern);
     if (separate || attention.unused_key_columns) key_heads += heads;
     keeps_keys = keeps_keys || separate;
+    if (separate && kept.rounds()) bytes += heads * dim * kept.attention;
     if (routing != nullptr) {
-      numbers += (separate ? 2 : 1) * heads * (dim + 2) + heads;  // normalised, and which centroid was nearest
-      if (routing->scale_before_norm) numbers += heads * dim;
+      bytes +=
+          ((separate ? 2 : 1) * heads * (dim + 1) + heads) * kNumber;  // normalised, and which centroid was nearest
     }
-    if (group.learned_scale) numbers += heads * dim;                                      // queries times their factor
-    if (group.key_shift == 1) numbers += heads * dim;                                     // keys at their places
-    if (std::holds_alternative<LshPattern>(group.pattern)) numbers += heads * (dim + 2);  // keys of unit length
-    numbers += heads * (dim + 1);                                                         // output, log-sum-exp
+    if (group.learned_scale && !kept.rounds()) bytes += heads * dim * kNumber;  // queries times their factor
+    if (group.key_shift == 1) bytes += heads * dim * kept.attention;            // keys at their places
+    if (std::holds_alternative<LshPattern>(group.pattern)) {
+      bytes += heads * (kept.rounds() ? dim * kept.attention : (dim + 2) * kNumber);  // keys of unit length
+      keeps_queries = true;
+    }
+    bytes += heads * (dim + 1) * kNumber;  // output, log-sum-exp
   }
-  if (keeps_keys) numbers += key_heads * dim;
-  if (attention.head_groups.size() > 1) numbers += all;  // heads side by side again
-  if (attention.head_mix) numbers += all;
-  return numbers;
+  // Rows of float32 are views of what the projections made, and keep all of it.
+  if (keeps_keys && !kept.rounds()) bytes += key_heads * dim * kNumber;
+  if (keeps_queries && kept.rounds()) bytes += all * kNumber;
+  // Heads side by side again, for the output layer.
+  if (attention.head_groups.size() > 1 || kept.dense < kNumber) bytes += all * kept.dense;
+  if (attention.head_mix) bytes += all * kept.dense;
+  return bytes;
 }
 
-std::int64_t layer_numbers(const ExperimentConfig& config, std::int64_t layer) {
+std::int64_t layer_bytes(const ExperimentConfig& config, std::int64_t layer) {
   const ModelConfig& model = config.model;
+  const Kept kept = kept_numbers(config);
   const std::int64_t hidden = model.feedforward_width;
   constexpr std::int64_t kNormStatistics = 4;
-  std::int64_t feedforward = model.feedforward == FeedforwardKind::geglu ? 3 * hidden : hidden;
-  if (model.feedforward_dropout > 0.0) feedforward += hidden;
-  return 4 * model.width + kNormStatistics + attention_numbers(attention_of_layer(config, layer)) + feedforward;
+  std::int64_t feedforward = hidden * kept.dense;
+  if (model.feedforward == FeedforwardKind::geglu) {
+    feedforward += 2 * hidden * kNumber;
+    // What dropout leaves is another tensor than what GEGLU gave only where that is not kept anyway.
+    if (model.feedforward_dropout > 0.0 && kept.dense == kNumber) feedforward += hidden * kNumber;
+  }
+  return 2 * model.width * (kNumber + kept.dense) + kNormStatistics * kNumber +
+         attention_bytes(attention_of_layer(config, layer), kept) + feedforward;
 }
 
 // Below and above the stack: embeddings, last norm, what the loss reads, and its sums.
@@ -87,13 +114,21 @@ std::int64_t end_numbers(const ModelConfig& model) {
   return numbers + 8;
 }
 
-// Gradients that are there at once while the top layer is differentiated.
-std::int64_t backward_numbers(const ExperimentConfig& config) {
+// Bytes a token of what is there at once while the top layer is differentiated: gradients, and with bf16 queries, keys
+// and values of one group of heads in float32 again. Hidden rows of a ReLU come in pieces.
+std::int64_t backward_bytes(const ExperimentConfig& config) {
   const ModelConfig& model = config.model;
-  const std::int64_t hidden = (model.feedforward == FeedforwardKind::geglu ? 3 : 1) * model.feedforward_width;
+  const Kept kept = kept_numbers(config);
+  const bool geglu = model.feedforward == FeedforwardKind::geglu;
   const AttentionConfig top = attention_of_layer(config, model.layers - 1);
   const std::int64_t heads = total_heads(top) * head_dim(top);
-  return std::max(hidden + 3 * model.width, 5 * heads + 2 * model.width - model.feedforward_width);
+  std::int64_t largest_group = 0;
+  for (const HeadGroupConfig& group : top.head_groups) {
+    largest_group = std::max(largest_group, group.heads * head_dim(top));
+  }
+  const std::int64_t feedforward = ((geglu ? 2 * model.feedforward_width : 0) + 3 * model.width) * kNumber;
+  const std::int64_t attention = (5 * heads + (kept.rounds() ? 3 * largest_group : 0) + 2 * model.width) * kNumber;
+  return std::max(feedforward, attention - model.feedforward_width * kept.dense);
 }
 
 void add_parameters(const ExperimentConfig& config, MemoryEstimate& estimate) {
@@ -141,28 +176,25 @@ MemoryEstimate estimate_training_memory(const ExperimentConfig& given) {
   add_parameters(config, estimate);
   const std::int64_t n = config.train.sequence_length;
   const std::int64_t tokens = config.train.batch_size * n;
-  std::int64_t kept = end_numbers(config.model);
+  std::int64_t kept = end_numbers(config.model) * kNumber;
   std::int64_t largest = 0;
   double plans = 0.0;
   for (std::int64_t layer = 0; layer < config.model.layers; ++layer) {
-    const std::int64_t numbers = layer_numbers(config, layer);
-    largest = std::max(largest, numbers);
-    kept += config.model.checkpoint_activations ? config.model.width : numbers;
+    const std::int64_t bytes = layer_bytes(config, layer);
+    largest = std::max(largest, bytes);
+    kept += config.model.checkpoint_activations ? config.model.width * kNumber : bytes;
     for (const HeadGroupConfig& group : attention_of_layer(config, layer).head_groups) {
       plans += plan_bytes_a_token(group, n);
     }
   }
   if (config.model.checkpoint_activations) kept += largest;  // the layer that is computed again
   estimate.plans = static_cast<std::int64_t>(plans * static_cast<double>(tokens));
-  estimate.activations = tokens * kept * kNumber;
+  estimate.activations = tokens * kept;
   const std::int64_t logits =
       std::min(tokens, VocabularyLossOptions{}.chunk_rows) * std::min(kPanelColumns, config.model.vocab_size) * kNumber;
-  const std::int64_t backward = tokens * backward_numbers(config) * kNumber;
+  const std::int64_t backward = tokens * backward_bytes(config);
   const double waiting = kWaitingShare * static_cast<double>(estimate.activations + backward);
   estimate.workspace = backward + logits + static_cast<std::int64_t>(waiting);
-  // Gradients of the last step wait while activations of other sizes are made, as long as the pool lets them.
-  const std::int64_t unfitting = std::min(estimate.activations, estimate.gradients);
-  if (!estimate.accumulates) estimate.workspace += std::min(unfitting, estimate.total() / kPoolShare);
   return estimate;
 }
 
