@@ -1,5 +1,6 @@
 """Is the eager model ours? Our program trains a small one and evaluates it; the eager twin reads the weights and must
-find the same loss. Run by `measure.py check --routing PROGRAM`.
+find the same loss. And at the sizes that are compared both have equally many weights. Run by
+`measure.py check --routing PROGRAM`.
 """
 import json
 import math
@@ -11,18 +12,30 @@ import tempfile
 
 import torch
 
+import measure
 import model
+import sizes
 from check import Failure
 
 N = 96
 CLOSE = 2e-5  # nats
 STEPS = 40  # a centroid moves by a thousandth a step; thresholds and tables have moved well by then
-SIZES = {"model.layers": 2, "model.width": 64, "model.feedforward_width": 128, "attention.heads": 4,
-         "attention.content_heads": 2, "attention.content_layers": "all", "attention.add_content": "false",
-         "routing.key_shift": 0, "routing.learned_scale": "false",
-         "routing.self": "only_if_alone", "routing.scale": "1/sqrt(head_dim)", "local.window": 16, "local.recency": "false", "routing.window": 12,
-         "routing.clusters": 4, "train.sequence_length": N, "train.batch_size": 4, "train.learning_rate": 0.01,
-         "train.precision": "fp32", "train.eval_every": 0, "train.checkpoint_every": 0}
+SIZES = {"model.layers": 3, "model.width": 64, "model.feedforward_width": 128, "attention.heads": 4,
+         "attention.content_heads": 2, "local.window": 16, "routing.window": 12, "routing.clusters": 4,
+         "train.sequence_length": N, "train.batch_size": 4, "train.learning_rate": 0.01, "train.precision": "fp32",
+         "train.eval_every": 0, "train.checkpoint_every": 0}
+TWIN = model.ModelConfig(layers=3, width=64, heads=4, content_heads=2, clusters=4, window=16, routing_window=12,
+                         feedforward=128)
+# Forms of the model: what differs from the preset tiny-enwik8 on our side, and from TWIN.
+FORMS = {
+    "as tiny-enwik8": ({}, {"content_layers": 2, "add_content": True, "recency": True, "scale": 0.5}),
+    "as bench train": ({"attention.content_layers": "all", "attention.add_content": "false", "local.recency": "false",
+                        "local.relative": "none", "routing.scale": "1/sqrt(head_dim)"}, {"relative": False}),
+    "keys in their places": ({"attention.content_layers": "all", "attention.add_content": "false",
+                              "local.recency": "false", "routing.key_shift": 0, "routing.learned_scale": "false",
+                              "routing.self": "only_if_alone", "routing.scale": "1/sqrt(head_dim)"},
+                             {"shift": False, "learned_scale": False}),
+}
 
 
 def ours(program, *arguments):
@@ -55,6 +68,7 @@ def our_name(name):
     for eager, own in (("blocks.", "layer"), ("embedding.weight", "embedding"), ("norm.weight", "norm.gain"),
                        ("feedforward.0.", "feedforward.in_"), ("feedforward.2.", "feedforward.out_"),
                        ("attention.relative_", "attention.group0_relative_"),
+                       ("attention.log_scale", "attention.group1_log_scale"),
                        ("centroids.means", "centroids.centroids"),
                        ("attention.centroids.", "attention.group1.centroids.")):
         name = name.replace(eager, own)
@@ -77,32 +91,57 @@ def load(twin, tensors):
 
 
 @torch.no_grad()
-def compare(program, folder, selection):
-    text, run = os.path.join(folder, "text"), os.path.join(folder, selection)
+def compare(program, folder, form, selection):
+    text, run = os.path.join(folder, "text"), os.path.join(folder, f"{form}, {selection}")
     data = text_of(40000)
     with open(text, "wb") as file:
         file.write(data)
-    sizes = [f"--set={name}={value}" for name, value in {**SIZES, "routing.selection": selection}.items()]
-    ours(program, "train", "--preset", "tiny-enwik8", "--data", text, "--out", run, "--steps", STEPS, *sizes)
+    our_changes, twin_changes = FORMS[form]
+    settings = {**SIZES, **our_changes, "routing.selection": selection}
+    words = [f"--set={name}={value}" for name, value in settings.items()]
+    ours(program, "train", "--preset", "tiny-enwik8", "--data", text, "--out", run, "--steps", STEPS, *words)
     result = json.loads(ours(program, "eval", run, "--checkpoint", "last", "--split", "all", "--limit-bytes", 10 * N,
                              "--json"))
-    config = model.ModelConfig(layers=2, width=64, heads=4, content_heads=2, selection=selection, clusters=4, window=16,
-                               routing_window=12, feedforward=128)
-    twin = model.ByteModel(config).eval()
+    twin = model.ByteModel(TWIN._replace(selection=selection, **twin_changes)).eval()
     load(twin, read_tensors(result["model"]))
     tokens = torch.tensor(list(data[:10 * N])).view(10, N)
     nats, our_nats = twin(tokens)[0].item(), result["eval_loss_nats"]
     if not abs(nats - our_nats) < CLOSE:
-        raise Failure(f"{selection}: the loss of our model is {our_nats:.6f} nats, eager finds {nats:.6f}")
-    print(f"{selection}: {nats:.6f} nats, ours {our_nats:.6f}")
+        raise Failure(f"{form}, {selection}: the loss of our model is {our_nats:.6f} nats, eager finds {nats:.6f}")
+    print(f"{form}, {selection}: {nats:.6f} nats, ours {our_nats:.6f}")
+
+
+def our_weights(program, size):
+    """Of the model that `routing bench train` makes of the words of a size."""
+    if size.preset:
+        return json.loads(ours(program, "info", "--preset", size.preset, "--json"))["parameters"]["total"]
+    numbers = size.numbers
+    settings = {"model.layers": numbers["layers"], "model.width": numbers["width"],
+                "model.feedforward_width": 4 * numbers["width"], "attention.heads": numbers["heads"],
+                "attention.content_heads": numbers["heads"] // 2, "local.window": numbers["window"],
+                "local.relative": "none", "routing.clusters": numbers["clusters"]}
+    words = [f"--set={name}={value}" for name, value in settings.items()]
+    return json.loads(ours(program, "info", "--json", *words))["parameters"]["total"]
+
+
+def compare_weights(program, name, size):
+    options = measure.parse(["train", *size.words()])
+    twin = model.ByteModel(measure.model_config(options, "routing"))
+    weights, our = sum(weight.numel() for weight in twin.parameters()), our_weights(program, size)
+    if weights != our:
+        raise Failure(f"{name}: our model has {our} weights, the eager one {weights}")
+    print(f"{name}: {weights} weights, ours {our}")
 
 
 def run(program):
-    with tempfile.TemporaryDirectory() as folder:
-        for selection in ("threshold", "nearest"):
-            try:
-                compare(program, folder, selection)
-            except Failure as failure:
-                print(f"against our program: {failure}")
-                return 1
+    try:
+        for name, size in sizes.SIZES.items():
+            compare_weights(program, name, size)
+        with tempfile.TemporaryDirectory() as folder:
+            for form in FORMS:
+                for selection in ("threshold", "nearest"):
+                    compare(program, folder, form, selection)
+    except Failure as failure:
+        print(f"against our program: {failure}")
+        return 1
     return 0

@@ -8,7 +8,9 @@ The same functions as our operations with the preset "ours" (docs/routing.md), a
                          reads itself and the one before it; a mask keeps lists and windows apart. No list is padded.
     balanced             the `window` best tokens of each cluster (the paper); the mean over a token's clusters
 
-Keys of routed heads are their queries. A token is a key of itself only if it reads no other (not so in `balanced`).
+Keys of routed heads are their queries. With `shift` the key of a token is the query of the token before it, in the
+lists of that token, so that a query reads what followed its like; who finds no key gets zero. Without it a token is a
+key of itself only if it reads no other (not so in `balanced`).
 Every softmax is in float32, as torch.autocast would have it; autocast chooses the precision of the products.
 """
 import math
@@ -78,7 +80,8 @@ def span_to_offsets(x, chunks, window):
     return F.pad(x.flatten(-2), (0, size)).unflatten(-1, (size, chunks.span + 1))[..., left:left + window]
 
 
-def local_attention(q, k, v, window, relative=None, chunk=None):
+def local_attention(q, k, v, window, relative=None, chunk=None, slopes=None):
+    """With slopes [heads] a logit loses its head's for every token between query and key (ALiBi)."""
     n, dim = q.shape[-2:]
     chunks = chunks_for(window, chunk)
     queries = chunks.cut(q / math.sqrt(dim))
@@ -89,7 +92,10 @@ def local_attention(q, k, v, window, relative=None, chunk=None):
     unseen = ((offset > 0) | (offset <= -window)).repeat(queries.shape[-3], 1, 1)
     for i in range(min(chunks.before, len(unseen))):
         unseen[i, :, :(chunks.before - i) * chunks.size] = True  # before the sequence begins
-    probabilities = torch.softmax(logits.masked_fill_(unseen, UNSEEN).float(), dim=-1)
+    logits = logits.masked_fill_(unseen, UNSEEN).float()
+    if slopes is not None:
+        logits += slopes.view(-1, 1, 1, 1) * offset
+    probabilities = torch.softmax(logits, dim=-1)
     output = torch.matmul(probabilities, chunks.with_previous(chunks.cut(v)))
     if relative is not None:
         output = output + torch.matmul(span_to_offsets(probabilities, chunks, window), relative.value)
@@ -124,52 +130,80 @@ def list_members(scores, tau, selection, most=4):
     return Members(rows[order], lists)
 
 
-def seen_in_lists(members, tokens, window, chunks):
+def reads_earlier(members, tokens):
+    """Has a token, bool [tokens], another before it in one of its lists?"""
+    rows, lists = members
+    return torch.zeros(tokens, dtype=torch.bool).index_fill_(0, rows[1:][lists[1:] == lists[:-1]], True)
+
+
+def seen_in_lists(members, tokens, window, chunks, shift=False):
     """What each place sees of its chunk and those before it: bool [chunks, size, span]."""
     rows, lists = members
-    reads_another = torch.zeros(tokens, dtype=torch.bool)
-    if window > 1:
-        reads_another[rows[1:][lists[1:] == lists[:-1]]] = True
     rest = -len(lists) % chunks.size
     query_list = F.pad(lists, (0, rest), value=-1).view(-1, chunks.size)
     key_list = F.pad(lists, (chunks.before * chunks.size, rest), value=-2).unfold(0, chunks.span, chunks.size)
-    alone = F.pad(~reads_another[rows], (0, rest)).view(-1, chunks.size)
     offset = chunks.offsets()
     seen = query_list[:, :, None] == key_list[:, None, :]
+    if shift:
+        return seen & (offset < 0) & (offset >= -window)
+    alone = torch.ones(tokens, dtype=torch.bool) if window == 1 else ~reads_earlier(members, tokens)
+    alone = F.pad(alone[rows], (0, rest)).view(-1, chunks.size)
     return seen & (((offset < 0) & (offset > -window)) | ((offset == 0) & alone[:, :, None]))
 
 
-def list_attention(x, v, members, window, chunk=None, overlap=True):
+class Lists(NamedTuple):
+    """How a query reads the lists of its clusters."""
+    window: int
+    shift: bool = False
+    scale: float = None  # of the logits; 1 / sqrt(dim) unless given
+    factor: torch.Tensor = None  # [heads]: one more for each head
+    chunk: int = None
+
+    def chunks(self):
+        return chunks_for(self.window + self.shift, self.chunk or self.window)  # one place more: the query's is no key
+
+
+def list_attention(x, v, members, how, overlap=True):
     """Attention over lists. With `overlap` a token may be in several: one softmax over the keys of all of them."""
-    dim = x.shape[-1]
-    chunks = chunks_for(window, chunk)
+    heads, n, dim = x.shape[-3:]
+    chunks = how.chunks()
     tokens = x.shape[:-1].numel()
     rows = members.rows
     places = chunks.cut(x.reshape(tokens, dim)[rows])
-    seen = seen_in_lists(members, tokens, window, chunks)
-    logits = torch.matmul(places / math.sqrt(dim), chunks.with_previous(places).transpose(-2, -1))
+    scale = how.scale or 1 / math.sqrt(dim)
+    if how.factor is not None:
+        of_rows = how.factor.repeat_interleave(n).repeat(tokens // (heads * n))[rows]
+        scale = F.pad(scale * of_rows, (0, -len(rows) % chunks.size)).view(-1, chunks.size, 1)
+    seen = seen_in_lists(members, tokens, how.window, chunks, how.shift)
+    logits = torch.matmul(places * scale, chunks.with_previous(places).transpose(-2, -1))
     logits = logits.masked_fill_(~seen, UNSEEN).float()
-    values = chunks.with_previous(chunks.cut(v.reshape(tokens, -1)[rows]))
+    # The last token of a sequence has no next one. It is also the last of its list, where nobody reads its key.
+    value_rows = (rows + 1).clamp_(max=tokens - 1) if how.shift else rows
+    values = chunks.with_previous(chunks.cut(v.reshape(tokens, -1)[value_rows]))
     if not overlap:
         output = torch.matmul(torch.softmax(logits, dim=-1), values).flatten(0, 1)[:len(rows)]
-        return torch.empty_like(output).index_copy(0, rows, output).view(v.shape)
-    # Numerator and denominator of the softmax are added up over a token's lists, below the token's largest logit.
-    largest = logits.detach().amax(-1).flatten()[:len(rows)]
-    largest = torch.full((tokens,), UNSEEN).scatter_reduce(0, rows, largest, "amax")
-    powers = torch.exp(logits - F.pad(largest[rows], (0, -len(rows) % chunks.size)).view(-1, chunks.size, 1))
-    numerator = torch.matmul(powers, values).flatten(0, 1)[:len(rows)].float()
-    denominator = powers.sum(-1).flatten()[:len(rows)]
-    total = torch.zeros(tokens, numerator.shape[-1]).index_add(0, rows, numerator)
-    weight = torch.zeros(tokens).index_add(0, rows, denominator)
-    return (total / weight[:, None]).view(v.shape)
+        output = torch.empty_like(output).index_copy(0, rows, output)
+    else:
+        # Numerator and denominator of the softmax are added up over a token's lists, below the token's largest logit.
+        largest = logits.detach().amax(-1).flatten()[:len(rows)]
+        largest = torch.full((tokens,), UNSEEN).scatter_reduce(0, rows, largest, "amax")
+        powers = torch.exp(logits - F.pad(largest[rows], (0, -len(rows) % chunks.size)).view(-1, chunks.size, 1))
+        numerator = torch.matmul(powers, values).flatten(0, 1)[:len(rows)].float()
+        denominator = powers.sum(-1).flatten()[:len(rows)]
+        total = torch.zeros(tokens, numerator.shape[-1]).index_add(0, rows, numerator)
+        weight = torch.zeros(tokens).index_add(0, rows, denominator)
+        output = total / weight[:, None]
+    if how.shift:
+        output = output.masked_fill_(~reads_earlier(members, tokens)[:, None], 0.0)
+    return output.view(v.shape)
 
 
-def routing_attention(x, v, centroids, tau, selection, window, chunk=None):
+def routing_attention(x, v, centroids, tau, selection, how):
     """nearest or threshold; x are the normalised queries. Also returns the scores, for the update of the centroids."""
     with torch.no_grad():
         scores = scores_of(x, centroids)
         members = list_members(scores, tau, selection)
-    output = list_attention(x, v, members, window, chunk, overlap=selection == "threshold")
+    output = list_attention(x, v, members, how, overlap=selection == "threshold")
     return output, scores, members
 
 

@@ -35,21 +35,21 @@ def memberships(scores, tau, selection, most=4):
     return passing[:most] or [scores.index(max(scores))]
 
 
-def list_counts(lists, n, window):
-    """In how many lists query i reads key j: [n, n]."""
+def list_counts(lists, n, window, shift=False):
+    """In how many lists query i reads key j: [n, n]. Shifted, the key of a member stands at the next token."""
     counts = torch.zeros(n, n)
     for members in lists:
         for rank, i in enumerate(members):
-            for j in members[max(0, rank - window + 1):rank]:
-                counts[i, j] += 1
-    for members in lists:
+            for j in members[max(0, rank - window + (not shift)):rank]:
+                counts[i, j + shift] += 1
+    for members in [] if shift else lists:
         for i in members:
             if counts[i, :i].sum() == 0:
                 counts[i, i] += 1
     return counts
 
 
-def routed_counts(scores, tau, selection, window):
+def routed_counts(scores, tau, selection, window, shift=False):
     batch, heads, n, clusters = scores.shape
     counts = torch.zeros(batch, heads, n, n)
     for b in range(batch):
@@ -58,16 +58,22 @@ def routed_counts(scores, tau, selection, window):
             for t in range(n):
                 for c in memberships(scores[b, h, t].tolist(), tau[h].tolist(), selection):
                     lists[c].append(t)
-            counts[b, h] = list_counts(lists, n, window)
+            counts[b, h] = list_counts(lists, n, window, shift)
     return counts
 
 
-def dense(q, k, v, counts, relative=None):
-    """Softmax of the logits plus log counts; relative [n, n, dim] keys and values."""
+def dense(q, k, v, counts, relative=None, slopes=None):
+    """Softmax of the logits plus log counts; relative [n, n, dim] keys and values; zero where nothing is counted."""
+    nothing = counts.sum(-1) == 0
+    counts = torch.where(nothing[..., None], torch.ones(()), counts)
     logits = torch.einsum("bhid,bhjd->bhij", q, k)
     if relative is not None:
         logits = logits + torch.einsum("bhid,ijd->bhij", q, relative[0])
-    probabilities = torch.softmax(logits / math.sqrt(q.shape[-1]) + counts.log(), dim=-1)
+    logits = logits / math.sqrt(q.shape[-1])
+    if slopes is not None:
+        places = torch.arange(logits.shape[-1])
+        logits = logits - slopes[:, None, None] * (places[:, None] - places)
+    probabilities = torch.softmax(logits + counts.log(), dim=-1).masked_fill(nothing[..., None], 0.0)
     output = torch.einsum("bhij,bhjd->bhid", probabilities, v)
     return output if relative is None else output + torch.einsum("bhij,ijd->bhid", probabilities, relative[1])
 
@@ -101,6 +107,9 @@ def check_position_patterns():
         compare(f"local with offsets, {what}",
                 attention.local_attention(q, k, v, window, attention.Relative(*tables), chunk),
                 dense(q, k, v, near, [t[rows] for t in tables]), (q, k, v, *tables))
+        slopes = torch.rand(UNITS[1])
+        compare(f"local with recency, {what}", attention.local_attention(q, k, v, window, None, chunk, slopes),
+                dense(q, k, v, near, slopes=slopes), (q, k, v))
 
 
 def check_lists():
@@ -109,10 +118,18 @@ def check_lists():
         for selection in ("nearest", "threshold"):
             x, v = vectors(n, 2)
             centroids, tau = torch.randn(UNITS[1], 6, DIM), 2.0 * torch.rand(UNITS[1], 6) - 0.5
-            output, scores, members = attention.routing_attention(x, v, centroids, tau, selection, window, chunk)
+            how = attention.Lists(window, chunk=chunk)
+            output, scores, members = attention.routing_attention(x, v, centroids, tau, selection, how)
             seen.update(torch.bincount(members.rows).tolist())
             counts = routed_counts(scores, tau, selection, window)
-            compare(f"{selection}, n {n}, window {window}, chunk {chunk}", output, dense(x, x, v, counts), (x, v))
+            what = f"{selection}, n {n}, window {window}, chunk {chunk}"
+            compare(what, output, dense(x, x, v, counts), (x, v))
+            factor = torch.rand(UNITS[1], requires_grad=True)
+            how = attention.Lists(window, shift=True, scale=0.5, factor=factor, chunk=chunk)
+            output, _, _ = attention.routing_attention(x, v, centroids, tau, selection, how)
+            counts = routed_counts(scores, tau, selection, window, shift=True)
+            queries = x * factor[:, None, None] * 0.5 * math.sqrt(DIM)
+            compare(f"{what}, shifted", output, dense(queries, F.pad(x, (0, 0, 1, -1)), v, counts), (x, v, factor))
     if seen != {1, 2, 3, 4}:
         raise Failure(f"threshold: tokens of 1 to 4 lists were wanted, but there were {sorted(seen)}")
 
@@ -138,7 +155,7 @@ def check_bf16():
     centroids, tau = torch.randn(UNITS[1], 6, DIM), torch.rand(UNITS[1], 6)
     for selection in ("nearest", "threshold"):
         with torch.autocast(device_type="cpu", dtype=torch.bfloat16):
-            output, scores, _ = attention.routing_attention(x, v, centroids, tau, selection, window)
+            output, scores, _ = attention.routing_attention(x, v, centroids, tau, selection, attention.Lists(window))
         counts = routed_counts(scores, tau, selection, window)
         compare(f"{selection} in bf16", output, dense(x, x, v, counts), (x, v), CLOSE_BF16)
 
@@ -171,12 +188,13 @@ def check_centroids():
 def check_model():
     """A short text is learnt, every weight has a finite gradient, and no prediction reads what it predicts."""
     tokens = torch.randint(0, 16, (2, 48)).repeat(1, 2)
-    for content, bf16 in (("routing", False), ("routing", True), ("local", False), ("full", False)):
+    for content, bf16, added in (("routing", False, False), ("routing", True, False), ("routing", False, True),
+                                 ("local", False, False), ("full", False, False)):
         config = model.ModelConfig(layers=2, width=32, heads=4, content_heads=2, content=content, clusters=4, window=16,
-                                   feedforward=64)
+                                   content_layers=1 if added else 0, add_content=added, recency=added, feedforward=64)
         training = model.Training(config, bf16)
         losses = [training.step(tokens) for _ in range(25)]
-        what = f"model with {content}{' in bf16' if bf16 else ''}"
+        what = f"model with {content}{' added' if added else ''}{' in bf16' if bf16 else ''}"
         if not losses[-1] < losses[0] - 0.5:
             raise Failure(f"{what}: the loss was {losses[0]:.3f} and after 25 steps {losses[-1]:.3f}")
         for name, weight in training.model.named_parameters():
@@ -199,12 +217,14 @@ CHECKS = (check_position_patterns, check_lists, check_balanced, check_bf16, chec
 
 
 def run():
-    for check in CHECKS:
+    import check_public  # which takes its tools from here
+    checks = CHECKS + check_public.CHECKS
+    for check in checks:
         torch.manual_seed(3)
         try:
             check()
         except Failure as failure:
-            print(f"{check.__name__}: {failure}")
+            print(f"{check.__module__}, {check.__name__}: {failure}")
             return 1
-    print(f"{len(CHECKS)} checks of the eager implementation passed")
+    print(f"{len(checks)} checks of the eager implementations passed")
     return 0

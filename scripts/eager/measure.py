@@ -3,6 +3,7 @@
 
     /usr/bin/python3 scripts/eager/measure.py attention --pattern threshold,nearest -n 8192 --precision fp32,bf16
     /usr/bin/python3 scripts/eager/measure.py train --content routing -n 8192 --precision bf16
+    /usr/bin/python3 scripts/eager/measure.py train --structure public     a model built as the public implementation's
     /usr/bin/python3 scripts/eager/measure.py matmul        how fast the products are with these settings
     /usr/bin/python3 scripts/eager/measure.py check         is it right?
     /usr/bin/python3 scripts/eager/measure.py check --routing build/release/routing     is the model ours?
@@ -35,6 +36,7 @@ except ImportError:
 
 import attention
 import model
+import public_structure
 
 PASSES = ("forward", "forward+backward")
 UPDATES_BEFOREHAND = 5
@@ -63,7 +65,7 @@ def blas_library():
 
 
 def settings():
-    names = ("OPENBLAS_CORETYPE", "OMP_NUM_THREADS", "ATEN_CPU_CAPABILITY", "OMP_WAIT_POLICY")
+    names = ("OPENBLAS_CORETYPE", "OMP_NUM_THREADS", "ATEN_CPU_CAPABILITY", "DNNL_MAX_CPU_ISA", "OMP_WAIT_POLICY")
     text = torch.__config__.show()
     capability = next((line.split(":")[1].strip() for line in text.splitlines() if "CPU capability" in line), "unknown")
     return {"torch": torch.__version__, "threads": torch.get_num_threads(), "capability": capability,
@@ -117,8 +119,8 @@ class AttentionCase:
             return attention.local_attention(q, k, v, options.window, chunk=options.chunk)
         if self.pattern == "balanced":
             return attention.balanced_attention(q, v, self.centroids, options.window)[0]
-        return attention.routing_attention(q, v, self.centroids, self.tau, self.pattern, options.window,
-                                           options.chunk)[0]
+        return attention.routing_attention(q, v, self.centroids, self.tau, self.pattern,
+                                           attention.Lists(options.window, chunk=options.chunk))[0]
 
     def one_pass(self, bf16, backward):
         q, k, v = (t.to(torch.bfloat16 if bf16 else torch.float32).requires_grad_(backward)
@@ -160,25 +162,38 @@ def attention_lines(options):
                        "ratio": cost / first.setdefault((precision, name), cost)}
 
 
+def model_config(options, content):
+    return model.ModelConfig(layers=options.layers, width=options.width, heads=options.heads, content=content,
+                             content_heads=options.content_heads or (options.heads + 1) // 2,
+                             content_layers=options.content_layers, add_content=options.add_content,
+                             clusters=options.clusters, window=options.window, selection=options.selection,
+                             feedforward=4 * options.width, relative=options.relative, recency=options.recency,
+                             scale=options.scale, chunk=options.chunk)
+
+
+def training_of(options, config, bf16):
+    if options.structure == "public":
+        return public_structure.Training(config, options.n, bf16)
+    return model.Training(config, bf16)
+
+
 def train_lines(options):
     first = {}
     for content in options.content:
-        config = model.ModelConfig(layers=options.layers, width=options.width, heads=options.heads, content=content,
-                                   content_heads=options.heads // 2, clusters=options.clusters, window=options.window,
-                                   selection=options.selection, feedforward=4 * options.width,
-                                   relative=options.relative, chunk=options.chunk)
+        config = model_config(options, content)
         for precision in options.precision:
             torch.manual_seed(options.seed)
-            training = model.Training(config, bf16=precision == "bf16")
-            tokens = torch.randint(0, config.vocabulary, (1, options.n))
+            training = training_of(options, config, bf16=precision == "bf16")
+            tokens = torch.randint(0, config.vocabulary, (options.batch, options.n))
             parameters = sum(p.numel() for p in training.model.parameters())
             line = timed(lambda: training.step(tokens), options)
             del training
-            yield {"bench": "train", "pattern": content, "content": content, "n": options.n, "layers": options.layers,
-                   "width": options.width, "heads": options.heads, "dim": config.dim, "window": options.window,
+            yield {"bench": "train", "pattern": content, "content": content, "structure": options.structure,
+                   "n": options.n, "batch": options.batch, "layers": options.layers, "width": options.width,
+                   "heads": options.heads, "dim": config.dim, "window": options.window,
                    "clusters": options.clusters if content == "routing" else 0, "precision": precision, "pass": "step",
                    "parameters": parameters, "pairs": None, **line, "gflops": None,
-                   "tokens_per_second": options.n / line["seconds"],
+                   "tokens_per_second": options.batch * options.n / line["seconds"],
                    "ratio": line["seconds"] / first.setdefault(precision, line["seconds"])}
 
 
@@ -205,9 +220,17 @@ def parse(arguments):
     parser.add_argument("--pass", dest="passes", type=words, default=["forward+backward"], help=",".join(PASSES))
     parser.add_argument("--selection", choices=["threshold", "nearest"], default="threshold", help="of train")
     for name, value in (("-n", 8192), ("--heads", 8), ("--dim", 64), ("--window", 256), ("--clusters", 32),
-                        ("--layers", 6), ("--width", 512), ("--repeats", 5), ("--threads", 0), ("--seed", 1)):
+                        ("--layers", 6), ("--width", 512), ("--batch", 1), ("--repeats", 5), ("--threads", 0),
+                        ("--seed", 1)):
         parser.add_argument(name, type=int, default=value)
+    parser.add_argument("--structure", choices=["ours", "public"], default="ours",
+                        help="of train: our model, or one built as the public implementation's")
+    parser.add_argument("--content-heads", type=int, default=0, help="of train: half the heads unless given")
+    parser.add_argument("--content-layers", type=int, default=0, help="of train: so many top layers; all unless given")
+    parser.add_argument("--add-content", action="store_true", help="of train: content heads join the local ones")
     parser.add_argument("--relative", action="store_true", help="of train: local heads with relative tables")
+    parser.add_argument("--recency", action="store_true", help="of train: local heads start near-sighted")
+    parser.add_argument("--scale", type=float, help="of train: of routed logits; 1 / sqrt(dim) unless given")
     parser.add_argument("--chunk", type=int, help="queries that are attended together; the window unless given")
     parser.add_argument("--limit", type=float, default=60.0, help="seconds after which no further pass begins")
     parser.add_argument("--routing", help="of check: our program, to compare the model with")
@@ -217,7 +240,9 @@ def parse(arguments):
         for word in given:
             if word not in known:
                 parser.error(f"'{word}' is not one of {', '.join(known)}")
-    for name in ("n", "heads", "dim", "window", "clusters", "layers", "width", "repeats"):
+    if options.add_content and options.content != ["routing"]:
+        parser.error("--add-content is for --content routing")
+    for name in ("n", "heads", "dim", "window", "clusters", "layers", "width", "batch", "repeats"):
         if getattr(options, name) < 1:
             parser.error(f"{name} is {getattr(options, name)}, but must be at least 1")
     return options

@@ -1,8 +1,9 @@
 """Our decoder-only byte model (src/routing/model) in eager PyTorch, with Adam, clipping and the update of centroids.
 
 Norms come first, ReLU feed-forward layer with biases, no absolute positions, no dropout, output layer of its own; local
-heads know offsets by Shaw's tables; routed heads share queries and keys, layer-normalised. Two differences, neither of
-which costs time: no centroid is ever revived, and weights are drawn from PyTorch's generator.
+heads know offsets by Shaw's tables and start near-sighted (recency); routed heads share queries and keys, which are
+layer-normalised, shifted by a token and scaled by a learned factor, and take the place of local heads or join them.
+Two differences, neither of which costs time: no centroid is ever revived, and weights come from PyTorch's generator.
 """
 import math
 from typing import NamedTuple
@@ -11,7 +12,7 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-from attention import Relative, full_attention, local_attention, routing_attention
+from attention import Lists, Relative, full_attention, local_attention, routing_attention
 
 
 class ModelConfig(NamedTuple):
@@ -26,16 +27,25 @@ class ModelConfig(NamedTuple):
     window: int = 256
     routing_window: int = 0  # 0: as local heads
     feedforward: int = 2048
+    content_layers: int = 0  # the top ones that have content heads; 0: all
+    add_content: bool = False  # content heads join the local ones instead of taking their places
     relative: bool = True
+    recency: bool = False
+    shift: bool = True  # of routed keys
+    learned_scale: bool = True
+    scale: float = None  # of routed logits; 1 / sqrt(dim) unless given
     chunk: int = None
 
     @property
     def dim(self):
         return self.width // self.heads
 
-    @property
-    def local_heads(self):
-        return self.heads if self.content == "local" else self.heads - self.content_heads
+    def content_heads_of(self, layer):
+        has_content = self.content != "local" and layer >= self.layers - (self.content_layers or self.layers)
+        return self.content_heads if has_content else 0
+
+    def local_heads_of(self, layer):
+        return self.heads if self.add_content else self.heads - self.content_heads_of(layer)
 
 
 def table(rows, columns, scale=1.0):
@@ -84,25 +94,33 @@ class Centroids(nn.Module):
 
 
 class Attention(nn.Module):
-    def __init__(self, config):
+    def __init__(self, config, layer):
         super().__init__()
         self.config = config
-        width, dim, local = config.width, config.dim, config.local_heads
-        routed = config.content == "routing"
-        self.query = table(width, width)
-        self.key = table((local if routed else config.heads) * dim, width)
-        self.value = table(width, width)
-        self.output = table(width, width)
-        if config.relative and local > 0:
+        width, dim = config.width, config.dim
+        self.local, self.content = config.local_heads_of(layer), config.content_heads_of(layer)
+        routed = config.content == "routing" and self.content > 0
+        self.query = table((self.local + self.content) * dim, width)
+        self.key = table((self.local if routed else self.local + self.content) * dim, width)
+        self.value = table((self.local + self.content) * dim, width)
+        self.output = table(width, (self.local + self.content) * dim)
+        if config.add_content and self.content > 0:
+            with torch.no_grad():
+                self.output[:, self.local * dim:] = 0.0  # silent at first
+        if config.relative and self.local > 0:
             self.relative_key = table(2 * config.window + 1, dim)
             self.relative_value = table(2 * config.window + 1, dim)
-        self.centroids = Centroids(config.heads - local, config.clusters, dim) if routed else None
+        self.slopes = None
+        if config.recency:
+            self.slopes = 2.0**(-8.0 * torch.arange(1, self.local + 1) / config.heads)
+        self.log_scale = nn.Parameter(torch.zeros(self.content)) if routed and config.learned_scale else None
+        self.centroids = Centroids(self.content, config.clusters, dim) if routed else None
 
     def heads_of(self, x, weight):
         return F.linear(x, weight).unflatten(-1, (-1, self.config.dim)).transpose(1, 2)
 
     def forward(self, x):
-        config, local = self.config, self.config.local_heads
+        config, local = self.config, self.local
         q, k, v = (self.heads_of(x, weight) for weight in (self.query, self.key, self.value))
         outputs, extra = [], None
         if local > 0:
@@ -110,20 +128,21 @@ class Attention(nn.Module):
             if config.relative:  # rows 1 … window are the offsets -(window - 1) … 0
                 relative = Relative(*(t[1:config.window + 1] for t in (self.relative_key, self.relative_value)))
             outputs.append(local_attention(q[:, :local], k[:, :local], v[:, :local], config.window, relative,
-                                           config.chunk))
-        if config.content == "full" and local < config.heads:
-            outputs.append(full_attention(q[:, local:], k[:, local:], v[:, local:]))
-        if config.content == "routing":
+                                           config.chunk, self.slopes))
+        if self.centroids is not None:
             output, extra = self.routed(q[:, local:], v[:, local:])
             outputs.append(output)
+        elif self.content > 0:
+            outputs.append(full_attention(q[:, local:], k[:, local:], v[:, local:]))
         merged = torch.cat(outputs, dim=1).transpose(1, 2).flatten(2)
         return F.linear(merged, self.output), extra
 
     def routed(self, q, v):
         config, centroids = self.config, self.centroids
         normal = F.layer_norm(q.float(), (config.dim,), eps=1e-6)
-        output, scores, _ = routing_attention(normal, v, centroids.means, centroids.tau, config.selection,
-                                              config.routing_window or config.window, config.chunk)
+        how = Lists(config.routing_window or config.window, config.shift, config.scale,
+                    None if self.log_scale is None else self.log_scale.exp(), config.chunk)
+        output, scores, _ = routing_attention(normal, v, centroids.means, centroids.tau, config.selection, how)
         best = scores.argmax(-1)
         nearest = centroids.means[torch.arange(q.shape[1])[:, None], best]
         if self.training:
@@ -132,10 +151,10 @@ class Attention(nn.Module):
 
 
 class Block(nn.Module):
-    def __init__(self, config):
+    def __init__(self, config, layer):
         super().__init__()
         self.attention_norm = nn.LayerNorm(config.width, eps=1e-6)
-        self.attention = Attention(config)
+        self.attention = Attention(config, layer)
         self.feedforward_norm = nn.LayerNorm(config.width, eps=1e-6)
         self.feedforward = nn.Sequential(nn.Linear(config.width, config.feedforward), nn.ReLU(),
                                          nn.Linear(config.feedforward, config.width))
@@ -150,7 +169,7 @@ class ByteModel(nn.Module):
     def __init__(self, config):
         super().__init__()
         self.embedding = nn.Embedding(config.vocabulary, config.width)
-        self.blocks = nn.ModuleList(Block(config) for _ in range(config.layers))
+        self.blocks = nn.ModuleList(Block(config, layer) for layer in range(config.layers))
         self.last_norm = nn.LayerNorm(config.width, eps=1e-6)
         self.output = nn.Linear(config.width, config.vocabulary)
 
