@@ -4,18 +4,14 @@
 #include "interrupts.h"
 #include "json_text.h"
 #include "output.h"
+#include "quickstart_scores.h"
+#include "quickstart_size.h"
 #include "routing/analysis/curves_figure.h"
 #include "routing/analysis/pattern_figure.h"
 #include "routing/analysis/pattern_gallery.h"
 #include "routing/config/resolve.h"
 #include "routing/core/error.h"
-#include "routing/data/byte_tokenizer.h"
-#include "routing/data/compressors.h"
-#include "routing/data/dataset.h"
-#include "routing/evaluation/likelihood.h"
-#include "routing/evaluation/token_likelihood.h"
-#include "routing/generation/generate.h"
-#include "routing/model/weights.h"
+#include "routing/data/byte_corpus.h"
 #include "routing/training/trainer.h"
 #include "step_estimate.h"
 #include "training_display.h"
@@ -40,9 +36,8 @@ namespace fs = std::filesystem;
 constexpr const char* kDefaultCorpus = "/usr/share/dictd/gcide.dict.dz";
 // The first steps make matmuls and memory that later ones use again.
 constexpr int kUntimedSteps = 2;
-constexpr double kMostTimingShare = 0.05;   // of the minutes
-constexpr std::int64_t kPromptBytes = 400;  // held-out text that the sample goes on from
-constexpr std::int64_t kSampleBytes = 300;
+constexpr double kLeastTimingShare = 0.01;  // of the minutes
+constexpr double kMostTimingShare = 0.05;
 
 struct QuickstartOptions {
   std::string out = "runs/quickstart";
@@ -51,6 +46,12 @@ struct QuickstartOptions {
   std::vector<std::string> settings;
   bool any_given = false;  // of --data, --minutes, --set
   bool json = false;
+
+  // Does --set name this key?
+  bool sets(const std::string& key) const {
+    return std::any_of(settings.begin(), settings.end(),
+                       [&](const std::string& setting) { return setting.rfind(key + "=", 0) == 0; });
+  }
 };
 
 // How many steps fit into the minutes on this machine, from some steps on scattered bytes. Fixing their number before
@@ -72,10 +73,12 @@ std::int64_t timed_number_of_steps(const ExperimentConfig& config, double minute
     learner.step(batches);
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   };
-  return steps_that_fit(minutes, seconds_per_step(time_one_step, kMostTimingShare * 60.0 * minutes));
+  const double seconds = 60.0 * minutes;
+  return steps_that_fit(minutes, seconds_per_step(time_one_step, {.least_seconds = kLeastTimingShare * seconds,
+                                                                  .most_seconds = kMostTimingShare * seconds}));
 }
 
-ExperimentConfig resolved(const QuickstartOptions& options) {
+void require_readable_data(const QuickstartOptions& options) {
   std::error_code ignored;
   require<ConfigError>(
       options.data != kDefaultCorpus || fs::exists(options.data, ignored), kDefaultCorpus,
@@ -83,22 +86,24 @@ ExperimentConfig resolved(const QuickstartOptions& options) {
       "text with --data FILE");
   // Unreadable data should not show only after the timing.
   const ByteCorpus corpus(options.data);
-  ConfigSources sources{.preset = "quickstart", .environment = routing_environment(), .settings = options.settings};
+}
+
+// A preset with what the user changed, and as many steps as fit into the minutes unless their number is given.
+ExperimentConfig resolved(const std::string& preset, const QuickstartOptions& options) {
+  ConfigSources sources{.preset = preset, .environment = routing_environment(), .settings = options.settings};
   sources.settings.push_back("data.path=" + fs::absolute(options.data).string());
-  return resolve(sources);
+  ExperimentConfig config = resolve(sources);
+  if (!options.sets("train.steps")) config.train.steps = timed_number_of_steps(config, options.minutes);
+  return config;
 }
 
 // Values that follow from the number of steps, unless --set names them.
 void fit_to_steps(ExperimentConfig& config, const QuickstartOptions& options) {
-  const auto is_free = [&](const std::string& key) {
-    return std::none_of(options.settings.begin(), options.settings.end(),
-                        [&](const std::string& setting) { return setting.rfind(key + "=", 0) == 0; });
-  };
   TrainConfig& train = config.train;
-  if (is_free("train.warmup_steps")) train.warmup_steps = std::min(train.warmup_steps, train.steps / 5);
-  if (is_free("train.eval_every")) train.eval_every = std::max<std::int64_t>(1, train.steps / 8);
-  if (is_free("train.checkpoint_every")) train.checkpoint_every = train.eval_every;
-  if (is_free("train.log_every")) train.log_every = std::max<std::int64_t>(1, train.steps / 100);
+  if (!options.sets("train.warmup_steps")) train.warmup_steps = std::min(train.warmup_steps, train.steps / 5);
+  if (!options.sets("train.eval_every")) train.eval_every = std::max<std::int64_t>(1, train.steps / 8);
+  if (!options.sets("train.checkpoint_every")) train.checkpoint_every = train.eval_every;
+  if (!options.sets("train.log_every")) train.log_every = std::max<std::int64_t>(1, train.steps / 100);
 }
 
 ExperimentConfig quickstart_config(const QuickstartOptions& options, TrainingDisplay& display) {
@@ -110,14 +115,17 @@ ExperimentConfig quickstart_config(const QuickstartOptions& options, TrainingDis
                          "or choose another --out");
     return run.read_config();
   }
-  ExperimentConfig config = resolved(options);
-  const bool steps_given =
-      std::any_of(options.settings.begin(), options.settings.end(),
-                  [](const std::string& setting) { return setting.rfind("train.steps=", 0) == 0; });
-  if (!steps_given) {
+  require_readable_data(options);
+  if (!options.sets("train.steps")) {
     display.say("timing a few steps to see what fits into " + fixed_digits(options.minutes, 1) + " minutes");
-    config.train.steps = timed_number_of_steps(config, options.minutes);
   }
+  const std::vector<QuickstartSize>& sizes = quickstart_sizes();
+  ExperimentConfig config = resolved(sizes.front().preset, options);
+  const TrainConfig& smallest = config.train;
+  const std::int64_t bytes = smallest.steps * smallest.accumulation * smallest.batch_size * smallest.sequence_length;
+  display.say(size_reason(sizes, bytes));
+  const std::string& preset = size_that_pays(sizes, bytes).preset;
+  if (preset != sizes.front().preset) config = resolved(preset, options);
   fit_to_steps(config, options);
   return config;
 }
@@ -142,46 +150,6 @@ CurvesFigure curves_of(const fs::path& metrics, const std::vector<ReferenceLine>
           .references = references};
 }
 
-// What the model writes behind the beginning of a part: temperature 1, nucleus 0.8, seed 1.
-std::string sample_of(const Transformer& model, TokenView part) {
-  std::vector<std::vector<std::int32_t>> prompts(1);
-  prompts.front().resize(static_cast<std::size_t>(std::min(kPromptBytes, part.size())));
-  part.copy(0, std::span(prompts.front()));
-  const auto decoder = make_decoder(model.ptr(), {.precision = matmul_precision(model->config().train.precision)});
-  const GenerateOptions options{.sampling = {.temperature = 1.0, .top_p = 0.8, .seed = 1},
-                                .max_new_tokens = kSampleBytes};
-  return ByteTokenizer().decode(generate(*decoder, prompts, options).front().tokens);
-}
-
-struct Scores {
-  Likelihood model;
-  double gzip = 0.0;
-  double xz = 0.0;
-  std::string data_label = {};
-  std::string sample = {};
-};
-
-Scores evaluate(const ExperimentConfig& config, const RunDirectory& run, TrainingDisplay& display) {
-  const ByteCorpus corpus(config.data.path);
-  const auto part = corpus.part(split_corpus(config.data.split, corpus.size(), config.data.path).test);
-  display.say("evaluating on the last " + std::to_string(part.size()) + " bytes, which training never saw");
-  Transformer model = load_model(run.find_checkpoint("best").model());
-  Scores scores{.model = token_likelihood(*model, part,
-                                          {.sequence_length = config.train.sequence_length,
-                                           .stride = config.eval.stride,
-                                           .batch_size = config.eval.batch_size,
-                                           .precision = matmul_precision(config.train.precision),
-                                           .progress = [&](std::int64_t done, std::int64_t all) {
-                                             display.evaluation_progress(done, all);
-                                           }})};
-  display.finish();
-  scores.data_label = Dataset(config.data).facts().label();
-  scores.sample = sample_of(model, part);
-  scores.gzip = gzip_bits_per_byte(part);
-  scores.xz = xz_bits_per_byte(part);
-  return scores;
-}
-
 struct Written {
   fs::path curves, patterns;
 };
@@ -196,13 +164,22 @@ std::string indented(const std::string& text) {
   return lines;
 }
 
-void print_result(const QuickstartOptions& options, const ExperimentConfig& config, const Scores& scores,
+// ", 95 % interval 1.731 to 1.759", or nothing where a single window tells of none.
+std::string interval_text(const RatioInterval& bits_per_byte) {
+  if (!bits_per_byte.bounded) return "";
+  return ", 95 % interval " + fixed_digits(bits_per_byte.low, 3) + " to " + fixed_digits(bits_per_byte.high, 3);
+}
+
+void print_result(const QuickstartOptions& options, const ExperimentConfig& config, const QuickstartScores& scores,
                   const Written& written) {
   const std::string validity = validity_label(config) + (scores.data_label.empty() ? "" : ", " + scores.data_label);
   if (options.json) {
     const nlohmann::ordered_json object{{"run", options.out},
-                                        {"bytes", scores.model.tokens},
-                                        {"bits_per_byte", bits(scores.model.nats_per_token())},
+                                        {"bytes", scores.bytes},
+                                        {"bits_per_byte", scores.bits_per_byte.ratio},
+                                        // JSON has no infinity: null, where a single window tells of no interval.
+                                        {"bits_per_byte_low", scores.bits_per_byte.low},
+                                        {"bits_per_byte_high", scores.bits_per_byte.high},
                                         {"gzip_bits_per_byte", scores.gzip},
                                         {"xz_bits_per_byte", scores.xz},
                                         {"validity", validity},
@@ -214,14 +191,15 @@ void print_result(const QuickstartOptions& options, const ExperimentConfig& conf
     return;
   }
   const std::string run = options.out;
-  std::cout << "Bits per byte on the held-out " << scores.model.tokens << " bytes (smaller is better)\n"
-            << "  this model   " << fixed_digits(bits(scores.model.nats_per_token()), 3) << "   " << validity << "\n"
+  std::cout << "Bits per byte on " << scores.bytes << " held-out bytes (smaller is better)\n"
+            << "  this model   " << fixed_digits(scores.bits_per_byte.ratio, 3) << "   " << validity
+            << interval_text(scores.bits_per_byte) << "\n"
             << "  gzip -9      " << fixed_digits(scores.gzip, 3) << "\n"
             << "  xz -9        " << fixed_digits(scores.xz, 3) << "\n\n"
             << "Pictures\n"
             << "  " << written.curves.string() << "   loss while training\n"
             << "  " << written.patterns.string() << "   what each attention pattern reads\n\n"
-            << "A sample (nucleus 0.8, temperature 1, seed 1), behind " << std::min(kPromptBytes, scores.model.tokens)
+            << "A sample (nucleus 0.8, temperature 1, seed 1), behind " << std::min(kPromptBytes, scores.bytes)
             << " held-out bytes\n"
             << indented(scores.sample) << "\n\n"
             << "Go on with\n"
@@ -252,7 +230,7 @@ int run(const QuickstartOptions& options, const ProgramOptions& program) {
       return kInterrupted;
     }
   }
-  const Scores scores = evaluate(config, run_directory, display);
+  const QuickstartScores scores = quickstart_scores(config, run_directory, display);
   const Written written{run_directory.folder() / "curves.png", run_directory.folder() / "patterns.png"};
   write_curves_figure(curves_of(run_directory.metrics_file(), {{"gzip -9", scores.gzip}, {"xz -9", scores.xz}}),
                       written.curves);
@@ -265,12 +243,14 @@ int run(const QuickstartOptions& options, const ProgramOptions& program) {
 
 Command add_quickstart(CLI::App& program, const ProgramOptions& program_options) {
   const auto options = std::make_shared<QuickstartOptions>();
-  CLI::App* app = program.add_subcommand(
-      "quickstart",
-      "Train a small model for a few minutes, evaluate it, draw pictures, sample text\n\n"
-      "Half of its heads are routed, strictly causally. The text is Webster's dictionary (Debian's dict-gcide); its "
-      "last\n"
-      "2 MB are held out and compared with gzip and xz on the same bytes. Started again, it goes on where it stopped.");
+  CLI::App* app =
+      program.add_subcommand("quickstart",
+                             "Train a small model for a few minutes, evaluate it, draw pictures, sample text\n\n"
+                             "Two of its heads are routed, strictly causally. How large it is follows from the speed "
+                             "of the machine. The text is\n"
+                             "Webster's dictionary (Debian's dict-gcide); on 250,000 bytes of its last 2 MB, which are "
+                             "held out, the model is\n"
+                             "compared with gzip and xz. Started again, it goes on where it stopped.");
   app->add_option("--out", options->out, "folder of the run")->type_name("DIR")->capture_default_str()->group("Run");
   app->add_option("--minutes", options->minutes, "time for training")
       ->type_name("M")

@@ -13,17 +13,17 @@ constexpr double kTolerableSpread = 1.25;
 
 }  // namespace
 
-double seconds_per_step(const std::function<double()>& time_one_step, double most_seconds) {
+double seconds_per_step(const std::function<double()>& time_one_step, const TimingLimits& limits) {
   std::vector<double> sorted;
   double sum = 0.0;
   while (true) {
     const double seconds = time_one_step();
     sum += seconds;
     sorted.insert(std::upper_bound(sorted.begin(), sorted.end(), seconds), seconds);
-    if (sorted.size() < kFewestSteps) continue;
+    if (sorted.size() < kFewestSteps || sum < limits.least_seconds) continue;
     const double median = sorted[sorted.size() / 2];
     const bool steady = median <= kTolerableSpread * sorted.front();
-    if (steady || sorted.size() >= kMostSteps || sum >= most_seconds) return median;
+    if (steady || sorted.size() >= kMostSteps || sum >= limits.most_seconds) return median;
   }
 }
 

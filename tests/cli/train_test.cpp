@@ -237,42 +237,5 @@ TEST_F(CliTraining, AFullDiskIsReportedAndTheOlderCheckpointStays) {
   EXPECT_EQ(resumed.exit_code, 0) << resumed.err;
 }
 
-TEST_F(CliTraining, QuickstartTrainsEvaluatesAndDraws) {
-  const std::string small =
-      "quickstart --quiet --data text --out run --set model.layers=2 --set model.width=32 --set attention.heads=2"
-      " --set attention.content_heads=1 --set local.window=16 --set routing.window=16 --set routing.clusters=4"
-      " --set train.sequence_length=64 --set train.batch_size=2 --set data.split=90%/5%/5%";
-  const Outcome outcome = run(small + " --minutes 0.01 --json");
-  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-  const auto result = nlohmann::json::parse(outcome.out);
-  EXPECT_GT(result.at("bits_per_byte"), 0.0);
-  EXPECT_GT(result.at("gzip_bits_per_byte"), 0.0);
-  EXPECT_GT(result.at("xz_bits_per_byte"), 0.0);
-  EXPECT_GE(result.at("sample").get<std::string>().size(), 300U) << "bytes; those that are no UTF-8 take three";
-  for (const char* name : {"curves.png", "patterns.png", "metrics.jsonl", "config.toml"}) {
-    EXPECT_GT(fs::file_size(folder_ / "run" / name), 0U) << name;
-  }
-  // Once more: nothing is trained again, and the same figures come out.
-  const Outcome again = run("quickstart --quiet --out run --json");
-  ASSERT_EQ(again.exit_code, 0) << again.err;
-  EXPECT_EQ(again.out, outcome.out);
-  const std::string lines = run("quickstart --quiet --out run").out;
-  EXPECT_TRUE(contains(lines, "\nA sample (nucleus 0.8, temperature 1, seed 1), behind 400 held-out bytes\n  "))
-      << lines;
-  EXPECT_TRUE(contains(lines, "routing generate run --prompt")) << lines;
-  // The sample is what the other command gives behind the beginning of the test part.
-  const std::string text = text_of(folder_ / "text");
-  std::ofstream(folder_ / "prompt") << text.substr(text.size() * 95 / 100, 400);
-  const auto sampled =
-      nlohmann::json::parse(run("generate run --quiet --prompt-file prompt -n 300 --seed 1 --json").out);
-  EXPECT_EQ(sampled.at("text"), result.at("sample"));
-  expect_refused(small, {"run", "--out"});
-}
-
-TEST_F(CliTraining, QuickstartNamesTheMissingCorpus) {
-  expect_failed(run("quickstart --quiet --data nowhere --out run"), {"nowhere"});
-  EXPECT_FALSE(fs::exists(folder_ / "run"));
-}
-
 }  // namespace
 }  // namespace routing

@@ -193,8 +193,8 @@ TEST(Presets, HeadsOfImagesHaveNoRelativePositionsAndLocalHeadsOfTextDo) {
     for (const LayerRule& rule : layer_rules(config)) {
       for (const HeadGroupConfig& group : rule.head_groups) {
         if (!image && !std::holds_alternative<LocalPattern>(group.pattern)) continue;
-        // Its local heads know distances by recency alone, which is faster.
-        if (name == "table-text") {
+        // Local heads of these know distances by recency alone, which is faster.
+        if (name == "table-text" || name == "quickstart-small" || name == "quickstart-medium") {
           EXPECT_TRUE(group.recency);
           continue;
         }
@@ -255,6 +255,19 @@ TEST(Presets, QuickstartIsTinyEnwik8InSmallerStepsOnAnyFile) {
   EXPECT_EQ(differences(preset_of("tiny-enwik8"), preset_of("quickstart")),
             (std::set<std::string>{"name", "train.batch_size", "data.split"}));
   EXPECT_EQ(preset_of("quickstart").data.split, "rest/200000/2000000");
+}
+
+TEST(Presets, QuickstartSmallIsTableTextInShorterStepsOnAnyFile) {
+  EXPECT_EQ(differences(preset_of("table-text"), preset_of("quickstart-small")),
+            (std::set<std::string>{"name", "data.split", "train.steps", "train.sequence_length", "train.learning_rate",
+                                   "train.eval_tokens", "train.keep_checkpoints"}));
+  EXPECT_EQ(preset_of("quickstart-small").data.split, "rest/200000/2000000");
+}
+
+TEST(Presets, QuickstartMediumIsQuickstartSmallButWider) {
+  EXPECT_EQ(differences(preset_of("quickstart-small"), preset_of("quickstart-medium")),
+            (std::set<std::string>{"name", "model.width", "model.feedforward_width"}));
+  EXPECT_GT(preset_of("quickstart-medium").model.width, preset_of("quickstart-small").model.width);
 }
 
 TEST(Presets, TinyCopyIsRoutedInTheEncoderAndBetweenSourceAndTarget) {
