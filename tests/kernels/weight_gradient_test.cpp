@@ -133,22 +133,6 @@ TEST_P(WeightGradient, ManyRoundsHaveTheSameBitsOnAnyNumberOfThreads) {
   }
 }
 
-TEST_P(WeightGradient, InputsThatWereRoundedBeforeHaveTheSameProducts) {
-  if (type() == DenseType::fp32) GTEST_SKIP() << "rounded inputs are for products in bfloat16";
-  for (const auto& [rows, out, in] : std::vector<Shape>{{1, 3, 5}, {3, 8, 32}, {257, 7, 31}, {1025, 20, 65}}) {
-    const Floats dy = normal_numbers(rows * out, 7);
-    const Floats x = normal_numbers(rows * in, 8);
-    std::vector<std::uint16_t> halves(x.size());
-    to_bfloat16(x.data(), rows * in, halves.data());
-    Floats of_floats(static_cast<std::size_t>(out * in));
-    Floats of_halves(of_floats.size());
-    weight_gradient({dy.data(), x.data(), rows}, {out, in}, {.type = type()}, {.weight = of_floats.data()});
-    weight_gradient({dy.data(), DenseRows(halves.data()), rows}, {out, in}, {.type = type()},
-                    {.weight = of_halves.data()});
-    EXPECT_EQ(of_halves, of_floats) << rows;
-  }
-}
-
 // A caller may cut the rows itself, where the sums of chunks end.
 TEST_P(WeightGradient, PiecesOfFiveHundredAndTwelveRowsHaveTheBitsOfTheWhole) {
   constexpr Shape kShape{.rows = 1100, .out = 20, .in = 33};
@@ -202,6 +186,27 @@ INSTANTIATE_TEST_SUITE_P(EveryLevel, WeightGradient,
                          ::testing::Combine(::testing::ValuesIn(supported_isas()),
                                             ::testing::Values(DenseType::fp32, DenseType::bf16)),
                          name_of);
+
+// Inputs in bfloat16 are for products of that type.
+TEST(WeightGradientHalves, InputsThatWereRoundedBeforeHaveTheSameProductsAtEveryLevel) {
+  constexpr auto kType = DenseType::bf16;
+  for (const Isa isa : supported_isas()) {
+    set_active_isa(isa);
+    for (const auto& [rows, out, in] : std::vector<Shape>{{1, 3, 5}, {3, 8, 32}, {257, 7, 31}, {1025, 20, 65}}) {
+      const Floats dy = normal_numbers(rows * out, 7);
+      const Floats x = normal_numbers(rows * in, 8);
+      std::vector<std::uint16_t> halves(x.size());
+      to_bfloat16(x.data(), rows * in, halves.data());
+      Floats of_floats(static_cast<std::size_t>(out * in));
+      Floats of_halves(of_floats.size());
+      weight_gradient({dy.data(), x.data(), rows}, {out, in}, {.type = kType}, {.weight = of_floats.data()});
+      weight_gradient({dy.data(), DenseRows(halves.data()), rows}, {out, in}, {.type = kType},
+                      {.weight = of_halves.data()});
+      EXPECT_EQ(of_halves, of_floats) << rows << " rows, " << to_string(isa);
+    }
+  }
+  set_active_isa(supported_isas().back());
+}
 
 TEST(GradientLoops, TilesOfAmxAndProcessorsWithoutAvx2AreLeftToOneDnn) {
   for (const Isa isa : supported_isas()) {

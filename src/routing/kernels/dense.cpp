@@ -224,8 +224,8 @@ RowPlan row_plan(const PackedMatrix::Contents& matrix, const DenseOptions& optio
 
 }  // namespace
 
-// NOLINTNEXTLINE(readability-non-const-parameter): tasks write through it
 void dense_product(const DenseRows& rows, std::int64_t num_rows, const PackedMatrix& matrix,
+                   // NOLINTNEXTLINE(readability-non-const-parameter): tasks write through outputs
                    const DenseOptions& options, float* outputs) {
   require<InputError>(!options.accumulate || (options.bias == nullptr && !options.relu),
                       "dense_product: accumulate together with bias or relu; add the bias in another call");
