@@ -185,6 +185,15 @@ def check_centroids():
                 require_close(f"threshold after update {step + 1}", state.tau[h, c], tau)
 
 
+def require_learning(what, training, tokens):
+    losses = [training.step(tokens) for _ in range(25)]
+    if not losses[-1] < losses[0] - 0.5:
+        raise Failure(f"{what}: the loss was {losses[0]:.3f} and after 25 steps {losses[-1]:.3f}")
+    for name, weight in training.model.named_parameters():
+        if weight.grad is None or not torch.isfinite(weight.grad).all() or not weight.grad.abs().max() > 0:
+            raise Failure(f"{what}: the gradient of {name} is missing, zero or not finite")
+
+
 def check_model():
     """A short text is learnt, every weight has a finite gradient, and no prediction reads what it predicts."""
     tokens = torch.randint(0, 16, (2, 48)).repeat(1, 2)
@@ -193,13 +202,8 @@ def check_model():
         config = model.ModelConfig(layers=2, width=32, heads=4, content_heads=2, content=content, clusters=4, window=16,
                                    content_layers=1 if added else 0, add_content=added, recency=added, feedforward=64)
         training = model.Training(config, bf16)
-        losses = [training.step(tokens) for _ in range(25)]
         what = f"model with {content}{' added' if added else ''}{' in bf16' if bf16 else ''}"
-        if not losses[-1] < losses[0] - 0.5:
-            raise Failure(f"{what}: the loss was {losses[0]:.3f} and after 25 steps {losses[-1]:.3f}")
-        for name, weight in training.model.named_parameters():
-            if weight.grad is None or not torch.isfinite(weight.grad).all() or not weight.grad.abs().max() > 0:
-                raise Failure(f"{what}: the gradient of {name} is missing, zero or not finite")
+        require_learning(what, training, tokens)
         check_causal(what, training.model, tokens)
 
 

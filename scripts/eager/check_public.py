@@ -6,7 +6,7 @@ import torch.nn.functional as F
 
 import model
 import public_structure
-from check import DIM, UNITS, Failure, compare, dense, require_close, vectors
+from check import DIM, UNITS, Failure, compare, dense, require_close, require_learning, vectors
 
 
 def check_blocks():
@@ -95,14 +95,8 @@ def check_model():
     config = model.ModelConfig(layers=2, width=32, heads=4, content_heads=2, content_layers=1, clusters=6, window=16,
                                feedforward=64)
     for bf16 in (False, True):
-        training = public_structure.Training(config, 96, bf16, rate=1e-3)
-        losses = [training.step(tokens) for _ in range(25)]
-        what = f"public structure{' in bf16' if bf16 else ''}"
-        if not losses[-1] < losses[0] - 0.5:
-            raise Failure(f"{what}: the loss was {losses[0]:.3f} and after 25 steps {losses[-1]:.3f}")
-        for name, weight in training.model.named_parameters():
-            if weight.grad is None or not torch.isfinite(weight.grad).all() or not weight.grad.abs().max() > 0:
-                raise Failure(f"{what}: the gradient of {name} is missing, zero or not finite")
+        require_learning(f"public structure{' in bf16' if bf16 else ''}",
+                         public_structure.Training(config, 96, bf16, rate=1e-3), tokens)
     local = public_structure.PublicModel(config._replace(content="local"), 96)
     changed = tokens.clone()
     changed[:, 60] = (changed[:, 60] + 1) % 16

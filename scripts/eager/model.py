@@ -190,21 +190,26 @@ class ByteModel(nn.Module):
         return self.output(self.last_norm(x)), extra
 
 
-class Training:
-    """One step: forward, backward, clipping, Adam, centroids."""
+class Steps:
+    """Training steps: forward, backward, clipping, Adam, then what each attention moves by itself."""
 
-    def __init__(self, config, bf16):
-        self.model, self.bf16 = ByteModel(config), bf16
-        self.optimizer = torch.optim.Adam(self.model.parameters(), lr=1e-3, betas=(0.9, 0.98), eps=1e-9)
+    def __init__(self, model, bf16, clip, **adam):
+        self.model, self.bf16, self.clip = model, bf16, clip
+        self.optimizer = torch.optim.Adam(model.parameters(), **adam)
 
     def step(self, tokens):
         self.optimizer.zero_grad(set_to_none=True)
         with torch.autocast(device_type="cpu", dtype=torch.bfloat16, enabled=self.bf16):
             loss, extra = self.model(tokens)
         (loss + extra).backward()
-        nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+        nn.utils.clip_grad_norm_(self.model.parameters(), self.clip)
         self.optimizer.step()
         for block in self.model.blocks:
             if block.attention.centroids is not None:
                 block.attention.centroids.update()
         return loss.item()
+
+
+class Training(Steps):
+    def __init__(self, config, bf16):
+        super().__init__(ByteModel(config), bf16, clip=1.0, lr=1e-3, betas=(0.9, 0.98), eps=1e-9)

@@ -25,6 +25,7 @@ import torch.nn as nn
 import torch.nn.functional as F
 
 from attention import Chunks
+from model import Steps
 
 TO_ITSELF = -5e4  # below every real logit and above `never`: a token that sees no other sees itself
 FIRST_ROUNDS = 10
@@ -137,7 +138,7 @@ class Attention(nn.Module):
         routed = config.content_heads_of(layer)
         local = config.heads - routed
         self.local_projection = nn.Linear(config.width, 3 * local * config.dim) if local else None
-        self.means = Means(routed, config.clusters, config.dim) if routed else None
+        self.centroids = Means(routed, config.clusters, config.dim) if routed else None
         if routed:
             self.query = nn.Linear(config.width, routed * config.dim, bias=False)
             self.value = nn.Linear(config.width, routed * config.dim, bias=False)
@@ -151,9 +152,9 @@ class Attention(nn.Module):
         if self.local_projection is not None:
             q, k, v = (self.heads_of(part) for part in self.local_projection(x).chunk(3, dim=-1))
             outputs.append(block_attention(rotation(q), rotation(k), v, self.window))
-        if self.means is not None:
+        if self.centroids is not None:
             q, v = (rotation(self.heads_of(layer(x))) for layer in (self.query, self.value))
-            scores, extra = self.means(q)
+            scores, extra = self.centroids(q)
             outputs.append(cluster_attention(q, q, v, members_of(scores, self.window)))
         merged = torch.cat(outputs, dim=1).transpose(1, 2).flatten(2)
         return self.output(merged), extra
@@ -201,19 +202,6 @@ class PublicModel(nn.Module):
         return self.output(self.last_norm(x)), extra
 
 
-class Training:
+class Training(Steps):
     def __init__(self, config, n, bf16, rate=1e-4):
-        self.model, self.bf16 = PublicModel(config, n), bf16
-        self.optimizer = torch.optim.Adam(self.model.parameters(), lr=rate)
-
-    def step(self, tokens):
-        self.optimizer.zero_grad(set_to_none=True)
-        with torch.autocast(device_type="cpu", dtype=torch.bfloat16, enabled=self.bf16):
-            loss, extra = self.model(tokens)
-        (loss + extra).backward()
-        nn.utils.clip_grad_norm_(self.model.parameters(), 0.5)
-        self.optimizer.step()
-        for block in self.model.blocks:
-            if block.attention.means is not None:
-                block.attention.means.update()
-        return loss.item()
+        super().__init__(PublicModel(config, n), bf16, clip=0.5, lr=rate)

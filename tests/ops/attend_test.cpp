@@ -4,6 +4,7 @@
 #include "routing/attention/plan_builder.h"
 #include "routing/attention/position_patterns.h"
 #include "routing/core/error.h"
+#include "routing/kernels/isa.h"
 #include "support/dense_oracle.h"
 #include "support/pattern_cases.h"
 
@@ -39,6 +40,36 @@ Plan plan_of_groups(std::int64_t tokens, const std::vector<std::vector<std::int3
   }
   builder.end_unit();
   return builder.build();
+}
+
+// Levels whose loops round keep rounded rows for the backward pass, the others must not.
+TEST(Attend, WhatIsKeptForTheBackwardPassIsWhatTheLoopsOfTheLevelRead) {
+  const std::vector<at::Tensor> rows{random_tensor({1, 2, 70, 20}, 1).to(at::kFloat),
+                                     random_tensor({1, 2, 70, 20}, 2).to(at::kFloat),
+                                     random_tensor({1, 2, 70, 12}, 3).to(at::kFloat)};
+  const at::Tensor d_output = random_tensor({1, 2, 70, 12}, 4).to(at::kFloat);
+  const Plan plan = full_plan(self_layout(1, 2, 70), true, SelfRule::allowed);
+  const auto gradients = [&](bool rounded, MatmulPrecision precision) {
+    std::vector<at::Tensor> leaves;
+    for (const at::Tensor& one : rows) {
+      leaves.push_back((rounded ? one.to(at::kBFloat16).to(at::kFloat) : one.detach()).requires_grad_());
+    }
+    const AttendResult result =
+        attend(leaves[0], leaves[1], leaves[2], plan.tensors(), {.scale = 0.3, .precision = precision});
+    return torch::autograd::grad({result.output}, leaves, {d_output});
+  };
+  for (const kernels::Isa isa : kernels::supported_isas()) {
+    kernels::set_active_isa(isa);
+    const bool halves = attend_keeps_halves(MatmulPrecision::bf16);
+    EXPECT_EQ(halves, kernels::includes(isa, kernels::Isa::avx512_bf16));
+    EXPECT_FALSE(attend_keeps_halves(MatmulPrecision::fp32));
+    const auto found = gradients(false, MatmulPrecision::bf16);
+    const auto wanted = gradients(halves, halves ? MatmulPrecision::bf16 : MatmulPrecision::fp32);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      EXPECT_TRUE(at::equal(found[i], wanted[i])) << i << " at " << kernels::to_string(isa);
+    }
+  }
+  kernels::set_active_isa(kernels::supported_isas().back());
 }
 
 TEST(Attend, HandWorkedCausalFullAttentionOfTwoTokens) {
