@@ -35,6 +35,11 @@ std::int64_t resident_bytes() {
   return status_bytes("VmRSS:");
 }
 
+std::int64_t allocated_bytes() {
+  const auto malloced = mallinfo2();
+  return static_cast<std::int64_t>(malloced.uordblks + malloced.hblkhd + block_pool().usage().in_use);
+}
+
 std::optional<std::int64_t> peak_bytes_above(std::int64_t before, const std::function<void()>& work) {
   block_pool().release_waiting();
   malloc_trim(0);

@@ -14,6 +14,9 @@ namespace routing::bench {
 // Of this process, after malloc and block_pool() handed back what they can.
 std::int64_t resident_bytes();
 
+// What is allocated at this moment, by malloc and from block_pool().
+std::int64_t allocated_bytes();
+
 // The peak of resident memory while the work runs, less `before`; at least 0. Empty where the system cannot set the
 // peak back.
 std::optional<std::int64_t> peak_bytes_above(std::int64_t before, const std::function<void()>& work);

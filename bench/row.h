@@ -32,6 +32,7 @@ struct Row {
 
   // What came out.
   std::optional<std::int64_t> peak_bytes = std::nullopt;
+  std::optional<std::int64_t> kept_bytes = std::nullopt;  // from the forward for the backward pass
   Timing timing = {};
   double gemm_gflops = 0.0;  // of the yardstick, in the same rounds
   std::string gemm_type = {};

@@ -83,6 +83,18 @@ ExperimentConfig config_of(const TrainBench& bench, const std::string& content, 
   return config;
 }
 
+// What the graph of one batch holds between its forward and its backward pass.
+std::int64_t kept_bytes(Training& training) {
+  const TrainingBatch batch = training.batches.next(1).front();
+  SequenceModel& model = training.learner.sequence_model();
+  const std::int64_t before = allocated_bytes();
+  const SequenceModel::Loss loss =
+      model.loss({.tokens = batch.tokens}, {.sample_ids = batch.sample_ids, .precision = training.learner.precision()});
+  const std::int64_t kept = allocated_bytes() - before;
+  model.forget_collected();
+  return kept;
+}
+
 Subject prepare(const TrainBench& bench, const ExperimentConfig& config) {
   forget_packed_weights();
   const std::int64_t before = resident_bytes();
@@ -107,7 +119,8 @@ Subject prepare(const TrainBench& bench, const ExperimentConfig& config) {
                  .pass = "step",
                  .pairs = attention.pairs * config.train.accumulation,
                  .flops = accumulation * (dense_step_flops(model, tokens) + attention.flops),
-                 .peak_bytes = peak};
+                 .peak_bytes = peak,
+                 .kept_bytes = kept_bytes(*training)};
   return subject;
 }
 

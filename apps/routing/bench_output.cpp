@@ -11,6 +11,7 @@
 #include <functional>
 #include <iomanip>
 #include <iostream>
+#include <optional>
 #include <unistd.h>
 
 namespace routing {
@@ -49,6 +50,7 @@ Json row_object(const Row& row, const Json& machine) {
               {"gemm_gflops", row.gemm_gflops},
               {"gemm_precision", row.gemm_type},
               {"share_of_gemm", row.share_of_gemm()}};
+  if (row.kept_bytes) object["kept_bytes"] = *row.kept_bytes;
   if (row.plan_share) object["plan_share"] = *row.plan_share;
   if (row.memberships) object["memberships"] = *row.memberships;
   if (row.bytes > 0.0) {
@@ -80,7 +82,9 @@ std::string count(std::int64_t value) {
 }
 
 const std::vector<Column>& columns() {
-  constexpr double kMebibyte = 1024.0 * 1024.0;
+  const auto mebibytes = [](const std::optional<std::int64_t>& bytes) {
+    return bytes ? three_digits(static_cast<double>(*bytes) / (1024.0 * 1024.0)) : "";
+  };
   static const std::vector<Column> all{
       {"pattern", [](const Row& row) { return row.pattern; }},
       {"pass", [](const Row& row) { return row.pass; }},
@@ -97,10 +101,8 @@ const std::vector<Column>& columns() {
       {"of GEMM", [](const Row& row) { return row.flops == 0.0 ? "" : percent(row.share_of_gemm()); }},
       {"GB/s", [](const Row& row) { return row.bytes == 0.0 ? "" : three_digits(row.gigabytes_per_second()); }},
       {"tokens/s", [](const Row& row) { return fixed_digits(row.tokens_per_second(), 0); }},
-      {"peak MiB",
-       [](const Row& row) {
-         return row.peak_bytes ? three_digits(static_cast<double>(*row.peak_bytes) / kMebibyte) : "";
-       }},
+      {"peak MiB", [mebibytes](const Row& row) { return mebibytes(row.peak_bytes); }},
+      {"kept MiB", [mebibytes](const Row& row) { return mebibytes(row.kept_bytes); }},
       {"plan", [](const Row& row) { return row.plan_share ? percent(*row.plan_share) : ""; }},
       {"ratio", [](const Row& row) { return fixed_digits(row.ratio, 3); }},
   };

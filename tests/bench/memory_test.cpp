@@ -1,5 +1,7 @@
 #include "bench/memory.h"
 
+#include "routing/core/block_pool.h"
+
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -55,6 +57,16 @@ TEST(BenchMemory, InputsMadeAfterTheBaselineCount) {
 TEST(BenchMemory, APeakBelowTheBaselineIsZero) {
   const std::optional<std::int64_t> peak = peak_bytes_above(std::int64_t{1} << 50, [] {});
   EXPECT_EQ(peak.value_or(0), 0);
+}
+
+TEST(BenchMemory, AllocatedBytesAreThoseOfMallocAndOfThePool) {
+  if (!kFreedMemoryGoesBack) GTEST_SKIP() << "the sanitizer has a malloc of its own";
+  const std::int64_t before = allocated_bytes();
+  const std::vector<char> small(10'000);
+  void* const large = block_pool().take(64 * kMebibyte);
+  EXPECT_NEAR(static_cast<double>(allocated_bytes() - before), 64.0 * kMebibyte + 10'000.0, 4'000.0);
+  block_pool().give_back(large);
+  EXPECT_LT(allocated_bytes() - before, kMebibyte);
 }
 
 }  // namespace

@@ -55,6 +55,23 @@ TEST(TrainBench, PairsOfAllLocalHeadsFollowFromTheWindow) {
   EXPECT_DOUBLE_EQ(rows[1].tokens_per_second(), 128.0 / rows[1].seconds());
 }
 
+TEST(TrainBench, WhatIsKeptForTheBackwardPassGrowsWithTheBatch) {
+  ExperimentConfig config = trained_model();
+  config.train.sequence_length = 512;
+  const auto kept = [&](std::int64_t batch) {
+    config.train.batch_size = batch;
+    const std::vector<Row> rows =
+        bench_train({.config = config, .contents = {"local"}, .precisions = {"fp32"}, .runner = {.repeats = 5}});
+    return static_cast<double>(rows.at(0).kept_bytes.value());
+  };
+  const double one = kept(1);
+  // Two layers keep at least their two inputs, queries, keys, values and the hidden layer: 5 x 32 + 48 numbers per
+  // token.
+  EXPECT_GT(one, 512.0 * 2.0 * (5.0 * 32.0 + 48.0) * 4.0);
+  EXPECT_LT(one, 512.0 * 2.0 * 30.0 * 32.0 * 4.0);
+  EXPECT_NEAR(kept(4), 4.0 * one, 0.2 * 4.0 * one);
+}
+
 TEST(TrainBench, ReadsTheFirstBytesOfAFileAndRefusesOneShorterThanABatch) {
   const auto path = std::filesystem::temp_directory_path() / ("routing_bench_" + std::to_string(::getpid()));
   TrainBench bench{

@@ -176,9 +176,7 @@ TEST(HeadTensors, RoundedHeadsAreThoseOfTorchInTheSameOrderOfMemory) {
     const at::Tensor rounded = rounded_heads(heads);
     EXPECT_TRUE(at::equal(rounded, heads.to(at::kBFloat16))) << heads.strides();
     EXPECT_EQ(rounded.storage().nbytes(), static_cast<std::size_t>(2 * heads.numel()));
-    const at::Tensor back = widened_heads(rounded);
-    EXPECT_TRUE(at::equal(back, rounded.to(at::kFloat)));
-    EXPECT_EQ(back.strides(), rounded.strides());
+    EXPECT_EQ(rounded.stride(1) < rounded.stride(2), heads.stride(1) < heads.stride(2));
   }
 }
 

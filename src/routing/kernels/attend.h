@@ -87,6 +87,9 @@ struct AttendProblem {
   AttendPlan plan;
   AttendRules rules;
   HeadRows<const float> q, k, v;
+  // In place of q, k and v, all three: rows that were rounded before. Only with rules.bf16 where
+  // attend_rounds_to_bfloat16(), and with the same bits in all results.
+  HeadRows<const std::uint16_t> q_halves = {}, k_halves = {}, v_halves = {};
 };
 
 // Whether rules.bf16 makes the loops in force round q, k and v when they read them.

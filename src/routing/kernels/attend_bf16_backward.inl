@@ -255,8 +255,8 @@ inline void pack_place(const Block& block, const Tile& tile, const Memory& memor
   const std::int64_t place = place_of(tile.begin);
   const std::int64_t count = round_up(tile.count, kStep);
   memory.ring->begin[place] = tile.begin;
-  pack_rows(block.k, block.k_stride, tile.position, tile.count, block.dim, memory.k_rows);
-  pack_rows(block.v, block.v_stride, tile.position, tile.count, block.value_dim, memory.v_rows);
+  pack_rows(block.k, block.k_halves, block.k_stride, tile.position, tile.count, block.dim, memory.k_rows);
+  pack_rows(block.v, block.v_halves, block.v_stride, tile.position, tile.count, block.value_dim, memory.v_rows);
   pack_columns(memory.k_rows, count, padded, memory.k_columns + place * kKeyTile * padded / 2, kKeyTile);
   pack_pairs(memory.k_rows, count, padded, memory.k_pairs + place * kKeyTile / 2 * padded);
   pack_columns(memory.v_rows, count, value_padded, memory.v_columns + place * kKeyTile * value_padded / 2, kKeyTile);
@@ -274,7 +274,7 @@ inline void backward(const Block& block, const BlockGradient& gradient, float* s
   const std::int64_t padded = round_up(block.dim, kStep);
   const std::int64_t value_padded = round_up(block.value_dim, kStep);
   const std::int64_t num_rows = queries.num_strips * kStep;
-  pack_rows(block.q, block.q_stride, block.query_positions, block.num_queries, block.dim, memory.q_rows);
+  pack_rows(block.q, block.q_halves, block.q_stride, block.query_positions, block.num_queries, block.dim, memory.q_rows);
   pack_pairs(memory.q_rows, num_rows, padded, memory.q_pairs);
   pack_rows(gradient.d_output, gradient.d_output_stride, block.query_positions, block.num_queries, block.value_dim,
             memory.d_rows);

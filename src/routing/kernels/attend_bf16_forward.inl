@@ -275,8 +275,8 @@ inline void attend_block(const Block& block, const Queries& queries, const Table
     if (memory.ring->begin[place_of(begin)] != begin) {
       memory.ring->begin[place_of(begin)] = begin;
       const std::int64_t count = round_up(tile.count, kStep);
-      pack_rows(block.k, block.k_stride, block.key_rows + begin, tile.count, block.dim, memory.k_rows);
-      pack_rows(block.v, block.v_stride, block.key_rows + begin, tile.count, block.value_dim, memory.v_rows);
+      pack_rows(block.k, block.k_halves, block.k_stride, block.key_rows + begin, tile.count, block.dim, memory.k_rows);
+      pack_rows(block.v, block.v_halves, block.v_stride, block.key_rows + begin, tile.count, block.value_dim, memory.v_rows);
       pack_columns(memory.k_rows, count, padded, memory.k_columns + place_of(begin) * kKeyTile * padded / 2, kKeyTile);
       pack_pairs(memory.v_rows, count, value_padded, v_pairs);
     }
@@ -320,7 +320,7 @@ inline void forward(const Block& block, const BlockResult& result, float* scratc
   Queries queries;
   read_queries(block, /*one_row=*/true, queries);
   if (block.first_of_run) memory.ring->clear();
-  pack_rows(block.q, block.q_stride, block.query_positions, block.num_queries, block.dim, memory.q_rows);
+  pack_rows(block.q, block.q_halves, block.q_stride, block.query_positions, block.num_queries, block.dim, memory.q_rows);
   attend_block(block, queries, tables_of(block), memory);
   const std::int64_t padded = round_up(block.value_dim, kStep);
   for (std::int64_t i = 0; i < block.num_queries; ++i) {

@@ -42,6 +42,13 @@ inline void pack_row(const float* row, std::int64_t dim, std::int64_t padded, Ha
   }
 }
 
+inline void pack_row(const Half* row, std::int64_t dim, std::int64_t padded, Half* to) {
+  for (std::int64_t d = 0; d < padded; d += kStep) {
+    const auto lanes = static_cast<__mmask32>(dim - d >= kStep ? ~0U : (1U << unsigned(dim - d)) - 1U);
+    _mm512_storeu_si512(to + d, _mm512_maskz_loadu_epi16(lanes, row + d));
+  }
+}
+
 inline void clear_halves(Half* to, std::int64_t count) {
   for (std::int64_t n = 0; n < count; n += kStep) _mm512_storeu_si512(to + n, _mm512_setzero_si512());
 }
@@ -51,15 +58,18 @@ inline void clear_floats(float* to, std::int64_t count) {
 
 // Rows lie apart and the processor does not guess where the next one is: it is asked for some rows ahead.
 constexpr std::int64_t kAhead = 8;
-inline void fetch_row(const float* row, std::int64_t dim) {
-  for (std::int64_t d = 0; d < dim; d += kVector) __builtin_prefetch(row + d);
+template <class Number>
+inline void fetch_row(const Number* row, std::int64_t dim) {
+  constexpr std::int64_t kCacheLine = 64;
+  for (std::int64_t d = 0; d < dim; d += kCacheLine / std::int64_t{sizeof(Number)}) __builtin_prefetch(row + d);
 }
 inline void fetch_row_to_write(const float* row, std::int64_t dim) {
   for (std::int64_t d = 0; d < dim; d += kVector) __builtin_prefetch(row + d, 1);
 }
 
-// The rows at some positions, rounded; zeros up to the next step.
-inline void pack_rows(const float* base, std::int64_t stride, const std::int32_t* positions, std::int64_t count,
+// The rows at some positions, rounded if they are not yet; zeros up to the next step.
+template <class Number>
+inline void pack_rows(const Number* base, std::int64_t stride, const std::int32_t* positions, std::int64_t count,
                       std::int64_t dim, Half* to) {
   const std::int64_t padded = round_up(dim, kStep);
   for (std::int64_t i = 0; i < count; ++i) {
@@ -67,6 +77,13 @@ inline void pack_rows(const float* base, std::int64_t stride, const std::int32_t
     pack_row(base + positions[i] * stride, dim, padded, to + i * padded);
   }
   clear_halves(to + count * padded, (round_up(count, kStep) - count) * padded);
+}
+
+// Whichever of the two there is.
+inline void pack_rows(const float* base, const Half* halves, std::int64_t stride, const std::int32_t* positions,
+                      std::int64_t count, std::int64_t dim, Half* to) {
+  if (halves != nullptr) return pack_rows(halves, stride, positions, count, dim, to);
+  pack_rows(base, stride, positions, count, dim, to);
 }
 
 // to[x][y] = from[y][x] for 16 x 16 words.

@@ -30,6 +30,10 @@ struct Block {
   const float* q = nullptr;
   const float* k = nullptr;
   const float* v = nullptr;
+  // Likewise in bfloat16, for loops in that; then the others are null.
+  const std::uint16_t* q_halves = nullptr;
+  const std::uint16_t* k_halves = nullptr;
+  const std::uint16_t* v_halves = nullptr;
   std::int64_t q_stride = 0;
   std::int64_t k_stride = 0;
   std::int64_t v_stride = 0;

@@ -49,12 +49,21 @@ Block Blocks::block(const BlockNumber& number) const {
   block.dim = rules.dim;
   block.value_dim = rules.value_dim;
   block.scale = static_cast<float>(rules.scale);
-  block.q = unit_rows(problem_.q, plan, unit);
-  block.k = unit_rows(problem_.k, plan, unit);
-  block.v = unit_rows(problem_.v, plan, unit);
-  block.q_stride = problem_.q.row_stride;
-  block.k_stride = problem_.k.row_stride;
-  block.v_stride = problem_.v.row_stride;
+  if (problem_.q_halves.data != nullptr) {
+    block.q_halves = unit_rows(problem_.q_halves, plan, unit);
+    block.k_halves = unit_rows(problem_.k_halves, plan, unit);
+    block.v_halves = unit_rows(problem_.v_halves, plan, unit);
+    block.q_stride = problem_.q_halves.row_stride;
+    block.k_stride = problem_.k_halves.row_stride;
+    block.v_stride = problem_.v_halves.row_stride;
+  } else {
+    block.q = unit_rows(problem_.q, plan, unit);
+    block.k = unit_rows(problem_.k, plan, unit);
+    block.v = unit_rows(problem_.v, plan, unit);
+    block.q_stride = problem_.q.row_stride;
+    block.k_stride = problem_.k.row_stride;
+    block.v_stride = problem_.v.row_stride;
+  }
   block.num_queries = std::min(lanes_, range[1] - range[0] - index * lanes_);
   block.query_positions = plan.query_order + range[0] + index * lanes_;
   block.key_positions = plan.key_order + range[2];

@@ -64,15 +64,6 @@ void round_head_rows(const HeadRows<const float>& from, const HeadShape& shape, 
       });
 }
 
-void widen_head_rows(const HeadRows<const std::uint16_t>& from, const HeadShape& shape, const HeadRows<float>& to) {
-  for_each_row(
-      shape, [&](const TokenPlace& place) __attribute__((always_inline)) {
-        const std::uint16_t* numbers = row_at(from, place);
-        float* row = row_at(to, place);
-        for (std::int64_t d = 0; d < shape.dim; ++d) row[d] = widened(numbers[d]);
-      });
-}
-
 void scale_rows(const HeadRows<const float>& from, const float* factors, const HeadShape& shape,
                 const HeadRows<float>& to) {
   for_each_row(

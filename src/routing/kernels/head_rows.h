@@ -28,9 +28,8 @@ struct HeadShape {
 // Rows that are null count as zeros.
 void copy_rows(const HeadRows<const float>& from, const HeadShape& shape, const HeadRows<float>& to);
 
-// To bfloat16, rounded to nearest even, and back.
+// To bfloat16, rounded to nearest even.
 void round_head_rows(const HeadRows<const float>& from, const HeadShape& shape, const HeadRows<std::uint16_t>& to);
-void widen_head_rows(const HeadRows<const std::uint16_t>& from, const HeadShape& shape, const HeadRows<float>& to);
 
 // Each row times the factor of its head.
 void scale_rows(const HeadRows<const float>& from, const float* factors, const HeadShape& shape,

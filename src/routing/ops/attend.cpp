@@ -139,12 +139,18 @@ class AttendFunction : public torch::autograd::Function<AttendFunction> {
                                                 const at::Tensor& k, const at::Tensor& v,
                                                 const OptionalTensor& /*relative_key*/,
                                                 const OptionalTensor& /*relative_value*/, const FlatCall& call) {
-    const AttendResult result = compute_forward(call);
-    // The kernels round rows when they read them, here and in the backward pass: so they may be kept rounded.
+    // The kernels round rows when they read them, here and in the backward pass: so they may be kept rounded, and read
+    // so.
     const bool halves = can_attend_fused(q) && attend_keeps_halves(call.options.precision);
     const bool shared = call.k.is_same(call.q);
-    const auto kept = [&](const at::Tensor& rows) { return halves ? rounded_heads(rows) : rows; };
-    context->save_for_backward({kept(q), shared ? at::Tensor() : kept(k), kept(v), call.options.relative_key,
+    AttendInputs rows{q, k, v};
+    if (halves) {
+      rows.q = rounded_heads(q);
+      rows.k = shared ? rows.q : rounded_heads(k);
+      rows.v = rounded_heads(v);
+    }
+    const AttendResult result = halves ? attend_fused_forward(rows, call.plan, call.options) : compute_forward(call);
+    context->save_for_backward({rows.q, shared ? at::Tensor() : rows.k, rows.v, call.options.relative_key,
                                 call.options.relative_value, result.output, result.lse, call.options.dropout.sample_ids,
                                 call.options.recency});
     context->saved_data["plan"] = c10::IValue::make_capsule(c10::make_intrusive<SavedCall>(call));
@@ -166,10 +172,7 @@ class AttendFunction : public torch::autograd::Function<AttendFunction> {
     options.relative_value = saved[4];
     options.dropout.sample_ids = saved[7];
     options.recency = saved[8];
-    const auto rows = [](const at::Tensor& kept) {
-      return kept.defined() && kept.scalar_type() == at::kBFloat16 ? widened_heads(kept) : kept;
-    };
-    AttendInputs inputs{rows(saved[0]), rows(saved[1]), rows(saved[2])};
+    AttendInputs inputs{saved[0], saved[1], saved[2]};
     if (rest.shared) inputs.k = inputs.q;
     const AttendGradients d = can_attend_fused(inputs.q)
                                   ? attend_fused_backward(gradient, result, inputs, rest.plan, options)

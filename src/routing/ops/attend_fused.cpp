@@ -18,10 +18,11 @@ const float* numbers_or_null(const at::Tensor& table) {
   return table.defined() ? table.data_ptr<float>() : nullptr;
 }
 
-// In the memory order of `like`, so that gradients of transposed projections need no copy.
+// Float, in the memory order of `like`, so that gradients of transposed projections need no copy.
 at::Tensor empty_in_order_of(const at::Tensor& like) {
-  const at::Tensor empty = at::empty_like(like, at::MemoryFormat::Preserve);
-  return empty.stride(3) == 1 ? empty : at::empty(like.sizes(), like.options());
+  const auto options = like.options().dtype(at::kFloat);
+  const at::Tensor empty = at::empty_like(like, options, at::MemoryFormat::Preserve);
+  return empty.stride(3) == 1 ? empty : at::empty(like.sizes(), options);
 }
 
 // A call as the kernels take it, and what its pointers point to.
@@ -58,17 +59,24 @@ class FusedCall {
       }
       problem_.rules.dropout_unit_keys = unit_keys_.data();
     }
-    problem_.q = read_rows(q_);
-    problem_.k = read_rows(k_);
-    problem_.v = read_rows(v_);
+    if (q_.scalar_type() == at::kBFloat16) {
+      problem_.q_halves = read_halves(q_);
+      problem_.k_halves = read_halves(k_);
+      problem_.v_halves = read_halves(v_);
+    } else {
+      problem_.q = read_rows(q_);
+      problem_.k = read_rows(k_);
+      problem_.v = read_rows(v_);
+    }
   }
 
   const kernels::AttendProblem& problem() const { return problem_; }
   // [batch, heads, queries, value_dim]; in memory like v, whose heads stand inside or outside of its tokens.
   at::Tensor empty_output() const {
     const std::int64_t value_dim = v_.size(3);
-    if (v_.is_contiguous()) return at::empty({plan_.batch, plan_.heads, plan_.num_queries, value_dim}, v_.options());
-    return at::empty({plan_.batch, plan_.num_queries, plan_.heads, value_dim}, v_.options()).transpose(1, 2);
+    const auto options = v_.options().dtype(at::kFloat);
+    if (v_.is_contiguous()) return at::empty({plan_.batch, plan_.heads, plan_.num_queries, value_dim}, options);
+    return at::empty({plan_.batch, plan_.num_queries, plan_.heads, value_dim}, options).transpose(1, 2);
   }
 
  private:
@@ -82,13 +90,14 @@ class FusedCall {
 }  // namespace
 
 bool can_attend_fused(const at::Tensor& q) {
-  return q.scalar_type() == at::kFloat && q.is_cpu();
+  return (q.scalar_type() == at::kFloat || q.scalar_type() == at::kBFloat16) && q.is_cpu();
 }
 
 AttendResult attend_fused_forward(const AttendInputs& inputs, const PlanTensors& plan, const AttendOptions& options) {
   const at::NoGradGuard no_gradient;
   const FusedCall call(inputs, plan, options);
-  AttendResult result{call.empty_output(), at::empty({plan.batch, plan.heads, plan.num_queries}, inputs.q.options())};
+  AttendResult result{call.empty_output(),
+                      at::empty({plan.batch, plan.heads, plan.num_queries}, inputs.q.options().dtype(at::kFloat))};
   kernels::attend_forward(call.problem(), written_rows(result.output), result.lse.data_ptr<float>());
   return result;
 }

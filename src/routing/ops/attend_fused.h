@@ -1,5 +1,7 @@
 // attend by the fused kernels of routing/kernels/attend.h: float32 on the CPU. Bits do not depend on the number of
-// threads. q, k and v may be transposed views; results and gradients take over their memory order.
+// threads. q, k and v may be transposed views; results and gradients take over their memory order. Where
+// attend_keeps_halves(), all three may be BFloat16, rounded before (ops/head_tensors.h), with the same bits in all
+// results, which are Float.
 #pragma once
 
 #include "routing/ops/attend_reference.h"

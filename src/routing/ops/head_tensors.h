@@ -29,12 +29,15 @@ inline kernels::HeadRows<const float> read_rows(const at::Tensor& rows) {
   if (!rows.defined()) return {};
   return {rows.data_ptr<float>(), rows.stride(0), rows.stride(1), rows.stride(2)};
 }
+inline kernels::HeadRows<const std::uint16_t> read_halves(const at::Tensor& rounded) {
+  return {reinterpret_cast<const std::uint16_t*>(rounded.data_ptr<at::BFloat16>()), rounded.stride(0),
+          rounded.stride(1), rounded.stride(2)};
+}
 inline kernels::HeadRows<float> written_rows(const at::Tensor& rows) {
   return {rows.data_ptr<float>(), rows.stride(0), rows.stride(1), rows.stride(2)};
 }
 
-// Rows in BFloat16, to be kept in half of the bytes, and Float rows of the same values again.
+// Rows in BFloat16, to be kept in half of the bytes.
 at::Tensor rounded_heads(const at::Tensor& rows);
-at::Tensor widened_heads(const at::Tensor& rounded);
 
 }  // namespace routing

@@ -114,20 +114,15 @@ std::int64_t end_numbers(const ModelConfig& model) {
   return numbers + 8;
 }
 
-// Bytes a token of what is there at once while the top layer is differentiated: gradients, and with bf16 queries, keys
-// and values of one group of heads in float32 again. Hidden rows of a ReLU come in pieces.
+// Bytes a token of what is there at once while the top layer is differentiated. Hidden rows of a ReLU come in pieces.
 std::int64_t backward_bytes(const ExperimentConfig& config) {
   const ModelConfig& model = config.model;
   const Kept kept = kept_numbers(config);
   const bool geglu = model.feedforward == FeedforwardKind::geglu;
   const AttentionConfig top = attention_of_layer(config, model.layers - 1);
   const std::int64_t heads = total_heads(top) * head_dim(top);
-  std::int64_t largest_group = 0;
-  for (const HeadGroupConfig& group : top.head_groups) {
-    largest_group = std::max(largest_group, group.heads * head_dim(top));
-  }
   const std::int64_t feedforward = ((geglu ? 2 * model.feedforward_width : 0) + 3 * model.width) * kNumber;
-  const std::int64_t attention = (5 * heads + (kept.rounds() ? 3 * largest_group : 0) + 2 * model.width) * kNumber;
+  const std::int64_t attention = (5 * heads + 2 * model.width) * kNumber;
   return std::max(feedforward, attention - model.feedforward_width * kept.dense);
 }
 
