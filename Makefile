@@ -5,7 +5,7 @@ JOBS ?= $(shell nproc)
 PRESET ?= release
 BUILD := build/$(PRESET)
 
-.PHONY: help setup configure build test quickstart recall format lint clean
+.PHONY: help setup configure build test quickstart format lint clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -26,10 +26,6 @@ test: configure ## build everything and run every test
 
 quickstart: build ## build, train a small model for three minutes, evaluate it, draw curves and patterns: runs/quickstart
 	$(BUILD)/routing quickstart --out runs/quickstart
-
-recall: configure ## train small models on a recall task, routed heads beside others (docs/routing.md); about an hour
-	cmake --build $(BUILD) --target recall_trial -j $(JOBS)
-	$(BUILD)/tests/recall_trial --threads 1
 
 format: setup ## rewrite the C++ sources with clang-format
 	git ls-files -co --exclude-standard '*.cpp' '*.h' | xargs clang-format -i

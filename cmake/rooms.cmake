@@ -1,10 +1,10 @@
-# A room of the house is one static library, routing_<room>, from src/routing/<room>.
+# A room of the house is one static library, routing_<room>, of all sources in its folder and the folders below.
 #
-#   routing_room(attention TORCH SOURCES a.cpp b.cpp PLAIN c.cpp HEADERS a.h b.h LINKS ops)
+#   routing_room(attention TORCH PLAIN routing/kmeans.cpp WITHOUT tools/.* LINKS ops)
 #
-# TORCH links libtorch; SOURCES take the one precompiled header and are compiled together, PLAIN ones, which do not use
-# torch, each alone and without it. LINKS names rooms above this one; the layering test checks the includes of every file
-# against the order of rooms.
+# TORCH links libtorch; its sources take the one precompiled header and are compiled together, but for the PLAIN ones,
+# which do not use torch: each alone and without it. WITHOUT are patterns of sources that belong to something else. LINKS
+# names rooms above this one; the layering test checks the includes of every file against the order of rooms.
 option(ROUTING_JOIN_SOURCES "Compile sources that use torch six at a time: a shorter cold build, a longer rebuild" ON)
 set(ROUTING_WARNINGS -Wall -Wextra -Wshadow -Wconversion -Werror)
 
@@ -20,7 +20,7 @@ endfunction()
 # Every target that reuses the precompiled header must be compiled with the very same options.
 function(routing_compile_options target)
   target_compile_options(${target} PRIVATE ${ROUTING_WARNINGS})
-  target_include_directories(${target} PUBLIC ${PROJECT_SOURCE_DIR}/src)
+  target_include_directories(${target} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>)
   target_link_libraries(${target} PUBLIC OpenMP::OpenMP_CXX)
 endfunction()
 
@@ -30,13 +30,24 @@ function(routing_join_torch_sources target plain_sources)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${ROUTING_JOIN_SOURCES} UNITY_BUILD_BATCH_SIZE 6)
 endfunction()
 
+# The files below this folder that match, relative to it, without those that match a pattern of `without`.
+function(routing_files_below result glob without)
+  file(GLOB_RECURSE found RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${glob})
+  foreach(pattern IN LISTS without)
+    list(FILTER found EXCLUDE REGEX "^${pattern}$")
+  endforeach()
+  set(${result} ${found} PARENT_SCOPE)
+endfunction()
+
 function(routing_room room)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "TORCH" "" "SOURCES;PLAIN;HEADERS;LINKS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "TORCH" "" "PLAIN;WITHOUT;LINKS")
   set(target routing_${room})
-  list(TRANSFORM arg_HEADERS PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
-  add_library(${target} STATIC ${arg_SOURCES} ${arg_PLAIN})
+  routing_files_below(sources *.cpp "${arg_WITHOUT}")
+  routing_files_below(headers *.h "${arg_WITHOUT}")
+  list(TRANSFORM headers PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
+  add_library(${target} STATIC ${sources})
   add_library(routing::${room} ALIAS ${target})
-  target_sources(${target} PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/src FILES ${arg_HEADERS})
+  target_sources(${target} PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/src FILES ${headers})
   routing_compile_options(${target})
   foreach(link IN LISTS arg_LINKS)
     target_link_libraries(${target} PUBLIC routing_${link})

@@ -1,9 +1,9 @@
 // The command line: the only place that prints or exits.
-#include "command_line.h"
 #include "commands.h"
 #include "routing/core/error.h"
 #include "routing/core/parallel.h"
 #include "routing/ops/tensor_memory.h"
+#include "shell/command_line.h"
 #include "version.h"
 
 #include <ATen/Parallel.h>

@@ -161,7 +161,7 @@ def check_bf16():
 
 
 def check_centroids():
-    """One update against the formulas of src/routing/attention/centroids.h, cluster by cluster."""
+    """One update against the formulas of src/routing/attention/routing/centroids.h, cluster by cluster."""
     heads, clusters, tokens = 2, 3, 50
     state = model.Centroids(heads, clusters, DIM)
     for step in range(2):

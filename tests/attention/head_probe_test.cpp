@@ -2,7 +2,7 @@
 #include "routing/attention/head_probe.h"
 
 #include "routing/attention/multi_head.h"
-#include "routing/attention/plan_builder.h"
+#include "routing/attention/plan/plan_builder.h"
 #include "routing/core/error.h"
 #include "support/dense_oracle.h"
 #include "support/pattern_cases.h"
@@ -13,13 +13,13 @@
 #include <cmath>
 #include <numeric>
 
-namespace routing {
+namespace routing::head_probe_test {
 namespace {
 
-using testing::CaseInputs;
-using testing::every_pattern_case;
-using testing::PatternCase;
-using testing::random_tensor;
+using support::CaseInputs;
+using support::every_pattern_case;
+using support::PatternCase;
+using support::random_tensor;
 
 const at::TensorOptions kDoubles{at::kDouble};
 
@@ -76,7 +76,7 @@ TEST(HeadProbe, RowsTimesValuesAreWhatAttendGivesForEveryPatternMergeAndRelative
             pattern_case.name + " " + std::string(to_string(merge)) + " " + std::string(to_string(relative));
         const at::Tensor real = attend(inputs.q, inputs.k, inputs.v, inputs.plan.tensors(), options).output;
         EXPECT_LT(distance(mine, real), 1e-12) << what;
-        const at::Tensor dense = testing::dense_attend(inputs.q, inputs.k, inputs.v, inputs.plan, options).output;
+        const at::Tensor dense = support::dense_attend(inputs.q, inputs.k, inputs.v, inputs.plan, options).output;
         EXPECT_LT(distance(mine, dense), 1e-12) << what;
       }
     }
@@ -84,7 +84,7 @@ TEST(HeadProbe, RowsTimesValuesAreWhatAttendGivesForEveryPatternMergeAndRelative
 }
 
 TEST(HeadProbe, RowsTimesValuesAreWhatAttendGivesWithRecency) {
-  for (const PatternCase& pattern_case : testing::pattern_cases(AttentionKind::causal_self)) {
+  for (const PatternCase& pattern_case : support::pattern_cases(AttentionKind::causal_self)) {
     const CaseInputs inputs = make_inputs(pattern_case, {.batch = 2, .tokens = 23});
     for (const RelativePosition relative : kRelativePositions) {
       AttendOptions options{.scale = 0.7, .relative = relative, .recency = at::tensor({0.5, 0.01}, kDoubles)};
@@ -93,7 +93,7 @@ TEST(HeadProbe, RowsTimesValuesAreWhatAttendGivesWithRecency) {
       const std::string what = pattern_case.name + " " + std::string(to_string(relative));
       const at::Tensor real = attend(inputs.q, inputs.k, inputs.v, inputs.plan.tensors(), options).output;
       EXPECT_LT(distance(mine, real), 1e-12) << what;
-      const at::Tensor dense = testing::dense_attend(inputs.q, inputs.k, inputs.v, inputs.plan, options).output;
+      const at::Tensor dense = support::dense_attend(inputs.q, inputs.k, inputs.v, inputs.plan, options).output;
       EXPECT_LT(distance(mine, dense), 1e-12) << what;
     }
   }
@@ -260,4 +260,4 @@ TEST(HeadProbe, ProbeVectorsAreContiguousAndWithoutAGraph) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::head_probe_test

@@ -1,6 +1,6 @@
 #include "routing/attention/multi_head.h"
 
-#include "routing/attention/position_patterns.h"
+#include "routing/attention/patterns/position_patterns.h"
 #include "routing/core/error.h"
 #include "support/pattern_cases.h"
 
@@ -8,10 +8,10 @@
 
 #include <cmath>
 
-namespace routing {
+namespace routing::multi_head_test {
 namespace {
 
-using testing::random_tensor;
+using support::random_tensor;
 
 const at::TensorOptions kDoubles{at::kDouble};
 
@@ -283,4 +283,4 @@ TEST(MultiHeadAttention, BadCallsAreRefused) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::multi_head_test

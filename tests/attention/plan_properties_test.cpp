@@ -1,18 +1,18 @@
 // What must hold for every pattern, over hundreds of seeds: keys obey S_i, padding never appears, the self rule holds
 // over several groups, permuting the batch permutes the plan and the result, and threads change nothing.
 #include "routing/core/parallel.h"
-#include "routing/ops/attend.h"
+#include "routing/ops/attend/attend.h"
 #include "support/pattern_cases.h"
 
 #include <gtest/gtest.h>
 
-namespace routing {
+namespace routing::plan_properties_test {
 namespace {
 
-using testing::CaseInputs;
-using testing::CaseSizes;
-using testing::make_inputs;
-using testing::PatternCase;
+using support::CaseInputs;
+using support::CaseSizes;
+using support::make_inputs;
+using support::PatternCase;
 
 constexpr std::uint64_t kSeeds = 200;
 
@@ -105,7 +105,7 @@ TEST_P(PlanProperties, PermutingTheBatchPermutesPlanAndResult) {
       shuffled.layout.valid_queries[place] = inputs.layout.valid_queries[from];
       shuffled.layout.valid_keys[place] = inputs.layout.valid_keys[from];
     }
-    const Plan plan = testing::plan_for(GetParam(), shuffled, sizes);
+    const Plan plan = support::plan_for(GetParam(), shuffled, sizes);
     ASSERT_TRUE(plan.to_dense_counts().equal(permuted(inputs.plan.to_dense_counts()))) << "seed " << seed;
     const at::Tensor straight = attend(inputs.q, inputs.k, inputs.v, inputs.plan.tensors(), {}).output;
     const at::Tensor result = attend(shuffled.q, shuffled.k, shuffled.v, plan.tensors(), {}).output;
@@ -126,11 +126,11 @@ TEST_P(PlanProperties, PlansAreEqualBitForBitWithOneTwoAndFiveThreads) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(EveryPattern, PlanProperties, ::testing::ValuesIn(testing::every_pattern_case()),
+INSTANTIATE_TEST_SUITE_P(EveryPattern, PlanProperties, ::testing::ValuesIn(support::every_pattern_case()),
                          [](const auto& instance) { return instance.param.name; });
 
 TEST(PlanEquality, SeesADifferenceInEveryPart) {
-  const PatternCase& full = testing::every_pattern_case().front();
+  const PatternCase& full = support::every_pattern_case().front();
   const Plan plan = make_inputs(full, {.tokens = 4}).plan;
   EXPECT_TRUE(plan == make_inputs(full, {.tokens = 4}).plan);
   EXPECT_FALSE(plan == make_inputs(full, {.tokens = 5}).plan);
@@ -144,4 +144,4 @@ TEST(PlanEquality, SeesADifferenceInEveryPart) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::plan_properties_test

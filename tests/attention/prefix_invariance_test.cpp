@@ -4,11 +4,11 @@
 
 #include <gtest/gtest.h>
 
-namespace routing {
+namespace routing::prefix_invariance_test {
 namespace {
 
-using testing::PatternCase;
-using testing::random_tensor;
+using support::PatternCase;
+using support::random_tensor;
 
 constexpr std::int64_t kTokens = 48;
 constexpr std::int64_t kWidth = 16;
@@ -86,7 +86,7 @@ bool reads_the_future(const PatternCase& pattern_case) {
 }
 
 std::vector<PatternCase> causal_cases() {
-  std::vector<PatternCase> cases = testing::pattern_cases(AttentionKind::causal_self);
+  std::vector<PatternCase> cases = support::pattern_cases(AttentionKind::causal_self);
   std::erase_if(cases, reads_the_future);
   return cases;
 }
@@ -124,7 +124,7 @@ TEST(PrefixInvarianceOfMixedHeads, HoldsWithShiftedKeys) {
 TEST(PrefixInvarianceOfBalancedRouting, IsBroken) {
   const at::NoGradGuard no_gradient;
   int cases = 0;
-  for (const PatternCase& pattern_case : testing::pattern_cases(AttentionKind::causal_self)) {
+  for (const PatternCase& pattern_case : support::pattern_cases(AttentionKind::causal_self)) {
     if (!reads_the_future(pattern_case)) continue;
     ++cases;
     Stack stack({pattern_case.group}, AttentionKind::causal_self);
@@ -148,4 +148,4 @@ TEST(PrefixInvarianceOfMixedHeads, IsBrokenByBidirectionalAttention) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::prefix_invariance_test

@@ -6,7 +6,7 @@
 
 #include <string>
 
-namespace routing {
+namespace routing::analyze_heads_test {
 namespace {
 
 class CliHeads : public CliGenerate {
@@ -102,4 +102,4 @@ TEST_F(CliHeads, MistakesAreNamedBeforeAnythingIsWritten) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::analyze_heads_test

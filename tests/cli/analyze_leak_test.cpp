@@ -8,7 +8,7 @@
 #include <fstream>
 #include <string>
 
-namespace routing {
+namespace routing::analyze_leak_test {
 namespace {
 
 const std::string kSmall =
@@ -91,4 +91,4 @@ TEST_F(CliLeak, RefusesWhatCannotBeCompared) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::analyze_leak_test

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <string>
 
-namespace routing {
+namespace routing::analyze_test {
 namespace {
 
 class CliAnalyze : public CliGenerate {
@@ -175,4 +175,4 @@ TEST_F(CliAnalyze, PatternsOfARunAreDrawnFromItsPlans) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::analyze_test

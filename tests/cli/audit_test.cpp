@@ -6,7 +6,7 @@
 
 #include <string>
 
-namespace routing {
+namespace routing::audit_test {
 namespace {
 
 class CliAudit : public CliGenerate {
@@ -78,4 +78,4 @@ TEST_F(CliAudit, APresetIsAuditedWithFreshWeightsAndOtherThingsAreRefused) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::audit_test

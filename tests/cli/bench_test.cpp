@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace routing {
+namespace routing::bench_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -280,4 +280,4 @@ TEST_F(BenchCli, DistributedRowsAgreeWithEachOther) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::bench_test

@@ -1,5 +1,6 @@
 // Runs the real program and looks at what a user sees: exit code, standard output, standard error.
 #include "cli/program_fixture.h"
+#include "test_paths.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -9,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace routing {
+namespace routing::cli_test {
 namespace {
 
 TEST_F(Cli, HelpNamesArgumentsAndValuesAsTheyAreTyped) {
@@ -242,4 +243,4 @@ TEST_F(Cli, FullDiskBehindStandardOutputExitsWithOne) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::cli_test

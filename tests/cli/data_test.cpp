@@ -1,6 +1,7 @@
 // Data sets as a user meets them: looked at, prepared, trained on, killed, resumed, evaluated; and every broken file
 // with its one line.
 #include "cli/program_fixture.h"
+#include "test_paths.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -12,7 +13,7 @@
 #include <string>
 #include <vector>
 
-namespace routing {
+namespace routing::data_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -226,4 +227,4 @@ INSTANTIATE_TEST_SUITE_P(Sets, CliRealData,
                          [](const auto& set) { return std::string(set.param.name); });
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::data_test

@@ -1,10 +1,10 @@
-#include "doctor_checks.h"
+#include "inform/doctor_checks.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 
-namespace routing {
+namespace routing::doctor_checks_test {
 namespace {
 
 CpuFeatures avx2_cpu() {
@@ -151,4 +151,4 @@ TEST(DoctorFindings, AreCountedByStatus) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::doctor_checks_test

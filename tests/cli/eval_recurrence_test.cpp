@@ -8,7 +8,7 @@
 #include <fstream>
 #include <string>
 
-namespace routing {
+namespace routing::eval_recurrence_test {
 namespace {
 
 const std::string kSmall =
@@ -107,4 +107,4 @@ TEST_F(CliEvalRecurrence, WhatCannotBeComparedIsRefused) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::eval_recurrence_test

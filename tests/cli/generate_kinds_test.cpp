@@ -1,6 +1,6 @@
 // routing generate with models of words, subwords, images and pairs of sequences.
 #include "cli/generate_fixture.h"
-#include "routing/data/png_image.h"
+#include "routing/data/images/png_image.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace routing {
+namespace routing::generate_kinds_test {
 namespace {
 
 // Some images of CIFAR-10's format, each of one colour.
@@ -123,4 +123,4 @@ TEST_F(CliGenerate, EncoderDecodersReadASourceGreedilyOrWithBeams) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::generate_kinds_test

@@ -1,5 +1,6 @@
 // routing generate with models of bytes: prompts, streams, samples, and every mistake with its one line.
 #include "cli/generate_fixture.h"
+#include "test_paths.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -8,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace routing {
+namespace routing::generate_test {
 namespace {
 
 TEST_F(CliGenerate, ContinuesAPromptWhereverItComesFromToItsEndOrAStopText) {
@@ -183,4 +184,4 @@ TEST_F(CliGenerate, EveryMistakeHasOneLine) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::generate_test

@@ -1,11 +1,11 @@
 // `routing presets` and what `routing info` says about a model.
-#include "program_fixture.h"
+#include "cli/program_fixture.h"
 
 #include <nlohmann/json.hpp>
 
 #include <string>
 
-namespace routing {
+namespace routing::presets_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -72,4 +72,4 @@ TEST_F(Cli, InfoFollowsTheSettings) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::presets_test

@@ -1,6 +1,8 @@
 // Runs the real program in a folder of its own and looks at what a user sees.
 #pragma once
 
+#include "test_paths.h"
+
 #include <gtest/gtest.h>
 
 #include <cstdlib>

@@ -1,4 +1,4 @@
-#include "quickstart_size.h"
+#include "train/quickstart_size.h"
 
 #include "routing/config/resolve.h"
 #include "routing/core/error.h"
@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace routing {
+namespace routing::quickstart_size_test {
 namespace {
 
 const std::vector<QuickstartSize> kThree{{.preset = "ant", .least_bytes = 0},
@@ -64,4 +64,4 @@ TEST(QuickstartSizes, AreCausalModelsWithRoutedHeadsOnTheSameParts) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::quickstart_size_test

@@ -1,5 +1,6 @@
 // routing quickstart as a user runs it, on texts and models that take seconds.
 #include "cli/program_fixture.h"
+#include "test_paths.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -8,7 +9,7 @@
 #include <fstream>
 #include <string>
 
-namespace routing {
+namespace routing::quickstart_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -127,4 +128,4 @@ TEST_F(CliQuickstart, NamesTheMissingCorpus) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::quickstart_test

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cli/program_fixture.h"
+#include "test_paths.h"
 
 #include <nlohmann/json.hpp>
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace routing {
+namespace routing::ranks_mistakes_test {
 namespace {
 
 class CliRankMistakes : public CliRanks {
@@ -114,4 +114,4 @@ TEST_F(CliRankMistakes, WrongArgumentsAreRefused) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::ranks_mistakes_test

@@ -2,6 +2,7 @@
 // interrupts and restarts. scripts/kill-ranks and scripts/ranks-over-network, run by ctest too, lose ranks and
 // networks.
 #include "cli/ranks_fixture.h"
+#include "test_paths.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -11,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace routing {
+namespace routing::ranks_test {
 namespace {
 
 TEST_F(CliRanks, OneTwoAndFourRanksTrainAlike) {
@@ -158,4 +159,4 @@ TEST_F(CliRanks, RestartsGoOnFromTheLastCheckpoint) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::ranks_test

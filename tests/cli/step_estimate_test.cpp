@@ -1,4 +1,4 @@
-#include "step_estimate.h"
+#include "train/step_estimate.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <limits>
 #include <vector>
 
-namespace routing {
+namespace routing::step_estimate_test {
 namespace {
 
 constexpr double kNoLimit = std::numeric_limits<double>::infinity();
@@ -79,4 +79,4 @@ TEST(StepsThatFit, AreWholeTensAndAtLeastTen) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::step_estimate_test

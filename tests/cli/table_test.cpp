@@ -1,12 +1,13 @@
 // routing table as a user runs it: lists, runs, reports, and every mistake with its answer.
 #include "cli/program_fixture.h"
+#include "test_paths.h"
 
 #include <nlohmann/json.hpp>
 
 #include <fstream>
 #include <string>
 
-namespace routing {
+namespace routing::table_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -90,4 +91,4 @@ TEST_F(CliTable, MistakesAreAnsweredWithWhatToDo) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::table_test

@@ -1,5 +1,6 @@
 // routing train and eval as a user runs them: results, interruption, kills, and every mistake with its answer.
 #include "cli/program_fixture.h"
+#include "test_paths.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -10,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace routing {
+namespace routing::train_test {
 namespace {
 
 // A model that takes a few milliseconds a step.
@@ -238,4 +239,4 @@ TEST_F(CliTraining, AFullDiskIsReportedAndTheOlderCheckpointStays) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::train_test

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace routing {
+namespace routing::attention_test {
 namespace {
 
 AttentionConfig good_config() {
@@ -159,4 +159,4 @@ TEST(PatternName, NamesEachPattern) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::attention_test

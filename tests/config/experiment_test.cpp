@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace routing {
+namespace routing::experiment_test {
 namespace {
 
 template <class Enum, std::size_t N, class Parse>
@@ -313,4 +313,4 @@ TEST(ValidityLabel, IsCausalUnlessALayerSelectsFromTheWholeSequence) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::experiment_test

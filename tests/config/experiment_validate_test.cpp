@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace routing {
+namespace routing::experiment_validate_test {
 namespace {
 
 using C = ExperimentConfig;
@@ -335,4 +335,4 @@ TEST(ValidateExperiment, AnExperimentHasAName) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::experiment_validate_test

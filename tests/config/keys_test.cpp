@@ -1,6 +1,7 @@
 #include "routing/config/keys.h"
 
 #include "support/experiment_cases.h"
+#include "test_paths.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace routing {
+namespace routing::keys_test {
 namespace {
 
 std::string refusal_of_value(const std::string& key, const std::string& value) {
@@ -230,4 +231,4 @@ TEST(ConfigurationGuide, ItsTableHasEveryKeyInOrderWithDefaultAndDescription) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::keys_test

@@ -4,6 +4,7 @@
 #include "routing/config/resolve.h"
 #include "routing/config/toml.h"
 #include "support/experiment_cases.h"
+#include "test_paths.h"
 
 #include <gtest/gtest.h>
 
@@ -15,7 +16,7 @@
 #include <string>
 #include <vector>
 
-namespace routing {
+namespace routing::presets_test {
 namespace {
 
 // Which keys of two configurations differ.
@@ -294,4 +295,4 @@ TEST(Presets, TinyReverseIsTinyCopyOnAnotherTask) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::presets_test

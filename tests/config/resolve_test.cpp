@@ -12,7 +12,7 @@
 #include <string>
 #include <unistd.h>
 
-namespace routing {
+namespace routing::resolve_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -178,4 +178,4 @@ TEST(Environment, IsReadFromTheProcess) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::resolve_test

@@ -2,6 +2,7 @@
 
 #include "routing/core/error.h"
 #include "support/experiment_cases.h"
+#include "test_paths.h"
 
 #include <gtest/gtest.h>
 
@@ -13,7 +14,7 @@
 #include <string>
 #include <vector>
 
-namespace routing {
+namespace routing::routing_settings_test {
 namespace {
 
 constexpr std::array kPresets{RoutingPreset::paper, RoutingPreset::code, RoutingPreset::ours};
@@ -467,4 +468,4 @@ TEST(RoutingSettings, TheTableOfTheGuideHasEveryKeyInOrderWithThePresetsValues) 
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::routing_settings_test

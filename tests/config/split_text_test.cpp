@@ -6,7 +6,7 @@
 
 #include <string>
 
-namespace routing {
+namespace routing::split_text_test {
 namespace {
 
 using Parts = std::array<SplitPart, 3>;
@@ -119,4 +119,4 @@ TEST(SplitText, SharesThatDoNotSumToAHundredAreRefusedWithTheirSum) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::split_text_test

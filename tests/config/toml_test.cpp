@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-namespace routing {
+namespace routing::toml_test {
 namespace {
 
 std::string refusal_of_file(const std::string& text) {
@@ -266,4 +266,4 @@ TEST(ApplyToml, WrongSyntaxIsRefusedWithItsLine) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::toml_test

@@ -10,7 +10,7 @@
 #include <unistd.h>
 #include <vector>
 
-namespace routing {
+namespace routing::block_pool_test {
 namespace {
 
 constexpr std::size_t kMiB = std::size_t{1} << 20U;
@@ -208,4 +208,4 @@ TEST(BlockPool, TheProcessHasOne) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::block_pool_test

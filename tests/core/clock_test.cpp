@@ -5,7 +5,7 @@
 #include <ctime>
 #include <string>
 
-namespace routing {
+namespace routing::clock_test {
 namespace {
 
 TEST(UtcNow, IsTheTimeOfTheClockReadBack) {
@@ -21,4 +21,4 @@ TEST(UtcNow, IsTheTimeOfTheClockReadBack) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::clock_test

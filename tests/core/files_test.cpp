@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace routing {
+namespace routing::files_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -283,4 +283,4 @@ TEST(MappedFile, NamesTheMissingRightToRead) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::files_test

@@ -10,7 +10,7 @@
 #include <string>
 #include <sys/mount.h>
 
-namespace routing {
+namespace routing::full_disk_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -91,4 +91,4 @@ TEST(FullDisk, ALogOnAFullDeviceNamesPathAndReason) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::full_disk_test

@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace routing {
+namespace routing::hash_test {
 namespace {
 
 std::span<const std::byte> bytes_of(const std::string& text) {
@@ -71,4 +71,4 @@ TEST(Hexadecimal, HasSixteenDigits) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::hash_test

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace routing {
+namespace routing::memory_test {
 namespace {
 
 TEST(AvailableMemory, IsMoreThanNothingAndLessThanAnyMachineHas) {
@@ -14,4 +14,4 @@ TEST(AvailableMemory, IsMoreThanNothingAndLessThanAnyMachineHas) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::memory_test

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace routing {
+namespace routing::nearest_name_test {
 namespace {
 
 TEST(EditDistance, CountsInsertionsDeletionsReplacementsAndSwaps) {
@@ -34,4 +34,4 @@ TEST(Require, WritesAllPartsOnlyWhenTheConditionFails) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::nearest_name_test

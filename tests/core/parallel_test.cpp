@@ -16,11 +16,11 @@
 #include <unistd.h>
 #include <vector>
 
-namespace routing {
+namespace routing::parallel_test {
 namespace {
 
 class Parallel : public ::testing::Test {
-  const testing::ThreadGuard guard_;
+  const support::ThreadGuard guard_;
 };
 
 // Adds 1 to each of the items in chunks of one.
@@ -225,4 +225,4 @@ TEST(AvailableCores, IsWhatTheAffinityMaskAllows) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::parallel_test

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <set>
 
-namespace routing {
+namespace routing::random_test {
 namespace {
 
 using Words = std::array<std::uint32_t, 4>;
@@ -108,4 +108,4 @@ TEST(StreamKeys, AreTheKeysWithOneMoreNumber) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::random_test

@@ -6,7 +6,7 @@
 #include <chrono>
 #include <thread>
 
-namespace routing {
+namespace routing::thread_pool_test {
 namespace {
 
 ThreadPool& pool() {
@@ -86,4 +86,4 @@ TEST(ThreadPool, ACallWhileAnotherGoesOnEndsByItself) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::thread_pool_test

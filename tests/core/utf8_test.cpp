@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace routing {
+namespace routing::utf8_test {
 namespace {
 
 TEST(Utf8, TextsOfEveryLengthOfCharacterAreValid) {
@@ -89,4 +89,4 @@ TEST(Utf8, TailIsIncompleteExactlyIfSomeBytesCompleteIt) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::utf8_test

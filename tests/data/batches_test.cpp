@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-namespace routing {
+namespace routing::batches_test {
 namespace {
 
 using Bytes = std::vector<std::uint8_t>;
@@ -322,4 +322,4 @@ TEST(ShuffledPlace, PutsEveryRecordAtEveryPlaceEquallyOften) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::batches_test

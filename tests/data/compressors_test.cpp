@@ -3,7 +3,7 @@
 #include "data/temporary_folder.h"
 #include "routing/core/error.h"
 #include "routing/core/random.h"
-#include "routing/data/byte_corpus.h"
+#include "routing/data/sources/byte_corpus.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace routing {
+namespace routing::compressors_test {
 namespace {
 
 using Bytes = std::vector<std::uint8_t>;
@@ -123,4 +123,4 @@ TEST_F(CompressorsTest, TailOfTheDictionaryTakesAbout260And209HundredthsOfABit) 
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::compressors_test

@@ -3,9 +3,9 @@
 
 #include "routing/core/error.h"
 #include "routing/data/formats.h"
-#include "routing/data/image.h"
-#include "routing/data/png_image.h"
-#include "routing/data/split.h"
+#include "routing/data/images/image.h"
+#include "routing/data/images/png_image.h"
+#include "routing/data/sources/split.h"
 #include "support/message_of.h"
 #include "support/temporary_folder.h"
 
@@ -19,7 +19,7 @@
 #include <string>
 #include <vector>
 
-namespace routing {
+namespace routing::dataset_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -470,4 +470,4 @@ TEST_F(RealData, BooksOfPg19ComeBack) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::dataset_test

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-namespace routing {
+namespace routing::shard_test {
 namespace {
 
 using Ids = std::vector<std::int32_t>;
@@ -131,4 +131,4 @@ TEST_F(Shards, EveryCutAndEveryTailIsNoticed) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::shard_test

@@ -1,7 +1,7 @@
 // What a text source gives, for tests.
 #pragma once
 
-#include "routing/data/source.h"
+#include "routing/data/sources/source.h"
 
 #include <gtest/gtest.h>
 

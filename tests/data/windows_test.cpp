@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace routing {
+namespace routing::windows_test {
 namespace {
 
 using Windows = std::vector<EvalWindow>;
@@ -92,4 +92,4 @@ TEST(RecordWindows, ImpossibleLengthsAreRefused) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::windows_test

@@ -9,7 +9,7 @@
 
 #include <vector>
 
-namespace routing {
+namespace routing::evaluating_ranks_test {
 namespace {
 
 void expect_equal(const std::vector<LayerStatistics>& a, const std::vector<LayerStatistics>& b) {
@@ -100,4 +100,4 @@ TEST(EvaluatingRanks, TheScoreOfRecallIsThatOfOneRank) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::evaluating_ranks_test

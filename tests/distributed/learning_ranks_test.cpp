@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-namespace routing {
+namespace routing::learning_ranks_test {
 namespace {
 
 using Tensors = std::map<std::string, at::Tensor>;
@@ -433,4 +433,4 @@ TEST(LearningRanks, ATraceShowsTheWorkAndEveryBucketOnTheNetwork) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::learning_ranks_test

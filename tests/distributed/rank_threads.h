@@ -1,7 +1,7 @@
 // Ranks as threads of one process, each with a session of its own; rank 0 keeps the store.
 #pragma once
 
-#include "routing/distributed/rendezvous.h"
+#include "routing/distributed/group/rendezvous.h"
 
 #include <gtest/gtest.h>
 

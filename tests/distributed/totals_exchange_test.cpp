@@ -20,7 +20,7 @@
 #include <string>
 #include <vector>
 
-namespace routing {
+namespace routing::totals_exchange_test {
 namespace {
 
 constexpr std::int64_t kHeads = 2;
@@ -308,4 +308,4 @@ TEST(BroadcastTensors, GivesThoseOfRankZeroAndDropsWhatNobodyKeeps) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::totals_exchange_test

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-namespace routing {
+namespace routing::likelihood_test {
 namespace {
 
 TEST(Likelihood, AByteAtRandomCostsEightBits) {
@@ -57,4 +57,4 @@ TEST(NatsSum, ImpossibleTokensAreInfiniteAndUndefinedOnesStayUndefined) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::likelihood_test

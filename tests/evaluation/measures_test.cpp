@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace routing {
+namespace routing::measures_test {
 namespace {
 
 std::vector<std::string> keys(const std::vector<Measure>& all) {
@@ -69,4 +69,4 @@ TEST(Measures, WhatIsNotKnownIsLeftOut) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::measures_test

@@ -7,7 +7,7 @@
 
 #include <cmath>
 
-namespace routing {
+namespace routing::recall_accuracy_test {
 namespace {
 
 TEST(Octaves, DoubleTheirWidth) {
@@ -96,4 +96,4 @@ TEST(ScoreRecall, RefusesEmptyWork) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::recall_accuracy_test

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace routing {
+namespace routing::recurrence_test {
 namespace {
 
 using Ids = std::vector<std::int64_t>;
@@ -120,4 +120,4 @@ TEST(WindowRecurrence, SumsWhatCountsByClassAndOctave) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::recurrence_test

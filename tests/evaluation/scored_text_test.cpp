@@ -7,7 +7,7 @@
 #include <fstream>
 #include <string>
 
-namespace routing {
+namespace routing::scored_text_test {
 namespace {
 
 class ScoredText : public testing::Test {
@@ -62,4 +62,4 @@ TEST_F(ScoredText, OfBytesIsNotText) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::scored_text_test

@@ -17,11 +17,11 @@
 #include <string>
 #include <vector>
 
-namespace routing {
+namespace routing::sequence_likelihood_test {
 namespace {
 
-using testing::over_ranks;
-using testing::try_over_ranks;
+using support::over_ranks;
+using support::try_over_ranks;
 using Ends = std::vector<std::int64_t>;
 
 constexpr std::int64_t kTokens = 400;
@@ -69,7 +69,7 @@ Transformer make_split_model(const ExperimentConfig& config) {
   const at::NoGradGuard no_gradient;
   for (auto& buffer : model->named_buffers()) {
     if (buffer.key().find("tau") == std::string::npos) continue;
-    buffer.value().copy_(testing::random_tensor(buffer.value().sizes(), 17, at::kFloat) * 0.5 + 1.5);
+    buffer.value().copy_(support::random_tensor(buffer.value().sizes(), 17, at::kFloat) * 0.5 + 1.5);
   }
   return model;
 }
@@ -314,4 +314,4 @@ TEST(EvenPieces, DifferByOneTokenAndTheLongerOnesComeFirst) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::sequence_likelihood_test

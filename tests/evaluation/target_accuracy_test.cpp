@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-namespace routing {
+namespace routing::target_accuracy_test {
 namespace {
 
 ExperimentConfig copy_experiment(std::int64_t shortest) {
@@ -84,4 +84,4 @@ TEST(ScorePairs, IsTheSumOverBatchesOfAnySize) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::target_accuracy_test

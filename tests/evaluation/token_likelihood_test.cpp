@@ -11,7 +11,7 @@
 #include <cmath>
 #include <vector>
 
-namespace routing {
+namespace routing::token_likelihood_test {
 namespace {
 
 std::vector<std::uint8_t> text(std::int64_t bytes) {
@@ -160,4 +160,4 @@ TEST(Likelihood, OfImagesIsOfEveryValueOfEveryImage) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::token_likelihood_test

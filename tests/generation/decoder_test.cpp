@@ -4,7 +4,7 @@
 #include "routing/core/error.h"
 #include "routing/model/encoder_decoder.h"
 #include "routing/model/transformer.h"
-#include "routing/ops/packed_weights.h"
+#include "routing/ops/dense/packed_weights.h"
 #include "support/message_of.h"
 #include "support/small_experiment.h"
 
@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-namespace routing {
+namespace routing::decoder_test {
 namespace {
 
 using Ids = std::vector<std::int32_t>;
@@ -240,4 +240,4 @@ TEST(Decoder, EncoderDecodersBeginWithTheirSource) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::decoder_test

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-namespace routing {
+namespace routing::generate_test {
 namespace {
 
 using Ids = std::vector<std::int32_t>;
@@ -262,4 +262,4 @@ TEST(BeamSearch, WrongOptionsAreRefused) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::generate_test

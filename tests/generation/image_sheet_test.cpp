@@ -1,7 +1,7 @@
 #include "routing/generation/image_sheet.h"
 
 #include "routing/core/error.h"
-#include "routing/data/png_image.h"
+#include "routing/data/images/png_image.h"
 #include "support/message_of.h"
 #include "support/temporary_folder.h"
 
@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace routing {
+namespace routing::image_sheet_test {
 namespace {
 
 // An image of one colour: red, green and blue are all the letter.
@@ -139,4 +139,4 @@ TEST(ContactSheet, OptionsOutOfRangeAreRefusedByName) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::image_sheet_test

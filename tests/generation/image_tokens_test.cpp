@@ -1,7 +1,7 @@
 #include "routing/generation/image_tokens.h"
 
 #include "routing/core/error.h"
-#include "routing/data/png_image.h"
+#include "routing/data/images/png_image.h"
 #include "support/message_of.h"
 #include "support/temporary_folder.h"
 
@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace routing {
+namespace routing::image_tokens_test {
 namespace {
 
 using Ids = std::vector<std::int32_t>;
@@ -79,4 +79,4 @@ TEST(ImageTokens, FilesOfAnotherSizeAreRefusedWithBothSizes) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::image_tokens_test

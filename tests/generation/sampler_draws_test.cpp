@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace routing {
+namespace routing::sampler_draws_test {
 namespace {
 
 using Ids = std::vector<std::int32_t>;
@@ -184,4 +184,4 @@ TEST(SamplerDraws, GreedyTakesTheLargestLogitOfLowestIdEveryTime) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::sampler_draws_test

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace routing {
+namespace routing::sampler_test {
 namespace {
 
 using Ids = std::vector<std::int32_t>;
@@ -232,4 +232,4 @@ TEST(SamplingOptionsTest, EachOptionIsRefusedByNameValueAndRange) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::sampler_test

@@ -1,13 +1,13 @@
 #include "routing/generation/text_stream.h"
 
 #include "data/hostile_texts.h"
-#include "data/model_writer.h"
+#include "data/tokenizers/model_writer.h"
 #include "routing/core/error.h"
 #include "routing/core/random.h"
 #include "routing/core/utf8.h"
-#include "routing/data/byte_tokenizer.h"
-#include "routing/data/subword_trainer.h"
-#include "routing/data/word_vocabulary.h"
+#include "routing/data/tokenizers/byte_tokenizer.h"
+#include "routing/data/tokenizers/subword_trainer.h"
+#include "routing/data/tokenizers/word_vocabulary.h"
 #include "support/message_of.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-namespace routing {
+namespace routing::text_stream_test {
 namespace {
 
 using Ids = std::vector<std::int32_t>;
@@ -239,4 +239,4 @@ TEST(TextStream, EmptyStopTextsAndUnknownIdsAreRefused) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::text_stream_test

@@ -1,10 +1,10 @@
 // Real tile instructions against plain loops: under the emulator where the processor has no tiles, on the processor
 // where it has. Whole numbers have one exact result, so these cases compare bits on both.
-#include "support/amx_emulator.h"
+#include "support/amx/amx_emulator.h"
 
-#include "kernels/amx_tile_kernels.h"
-#include "routing/kernels/cpu_features.h"
-#include "support/tile_oracle.h"
+#include "routing/kernels/dispatch/cpu_features.h"
+#include "support/amx/amx_tile_kernels.h"
+#include "support/amx/tile_oracle.h"
 
 #include <gtest/gtest.h>
 
@@ -14,13 +14,14 @@
 #include <thread>
 #include <vector>
 
-namespace routing::testing {
+namespace routing::support {
 
 // How GoogleTest shows a level.
 static void PrintTo(const TileKernels& kernels, std::ostream* out) {
   *out << kernels.name;
 }
 
+namespace amx_emulator_test {
 namespace {
 
 constexpr TileConfig kFull{.bytes = {64, 64, 64, 64, 64, 64, 64, 64}, .rows = {16, 16, 16, 16, 16, 16, 16, 16}};
@@ -227,4 +228,5 @@ INSTANTIATE_TEST_SUITE_P(EveryLevel, AmxMachineCode,
                          [](const auto& kernels) { return std::string(kernels.param.name); });
 
 }  // namespace
-}  // namespace routing::testing
+}  // namespace amx_emulator_test
+}  // namespace routing::support

@@ -1,12 +1,12 @@
 // The bytes are what GNU as 2.40 writes for the text beside them.
-#include "support/amx_instruction.h"
+#include "support/amx/amx_instruction.h"
 
 #include <gtest/gtest.h>
 
 #include <ostream>
 #include <vector>
 
-namespace routing::testing {
+namespace routing::support::amx_instruction_test {
 namespace {
 
 using Bytes = std::vector<std::uint8_t>;
@@ -109,4 +109,4 @@ TEST(AmxInstruction, OtherInstructionsAndReservedEncodingsAreNone) {
 }
 
 }  // namespace
-}  // namespace routing::testing
+}  // namespace routing::support::amx_instruction_test

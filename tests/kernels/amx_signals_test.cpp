@@ -1,7 +1,7 @@
 // What the emulator does with the signals that it takes, and with those that are not its own.
 #include "routing/core/error.h"
-#include "support/amx_emulator.h"
-#include "support/amx_tiles.h"
+#include "support/amx/amx_emulator.h"
+#include "support/amx/amx_tiles.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-namespace routing::testing {
+namespace routing::support::amx_signals_test {
 namespace {
 
 constexpr TileConfig kFull{.bytes = {64, 64, 64, 64, 64, 64, 64, 64}, .rows = {16, 16, 16, 16, 16, 16, 16, 16}};
@@ -126,4 +126,4 @@ TEST(AmxEmulatorDeathTest, WhatAProcessorRefusesEndsTheProcessWithAReason) {
 }
 
 }  // namespace
-}  // namespace routing::testing
+}  // namespace routing::support::amx_signals_test

@@ -1,13 +1,13 @@
-#include "support/amx_tiles.h"
+#include "support/amx/amx_tiles.h"
 
-#include "support/tile_oracle.h"
+#include "support/amx/tile_oracle.h"
 
 #include <gtest/gtest.h>
 
 #include <array>
 #include <cstring>
 
-namespace routing::testing {
+namespace routing::support::amx_tiles_test {
 namespace {
 
 constexpr TileConfig kFull{.bytes = {64, 64, 64, 64, 64, 64, 64, 64}, .rows = {16, 16, 16, 16, 16, 16, 16, 16}};
@@ -158,4 +158,4 @@ TEST(AmxTilesDeathTest, ProductsOfShapesThatDoNotFitAbort) {
 }
 
 }  // namespace
-}  // namespace routing::testing
+}  // namespace routing::support::amx_tiles_test

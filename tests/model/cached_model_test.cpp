@@ -14,7 +14,7 @@
 #include <tuple>
 #include <vector>
 
-namespace routing {
+namespace routing::cached_model_test {
 namespace {
 
 constexpr std::int64_t kPositions = 4096;
@@ -65,7 +65,7 @@ void set_thresholds(torch::nn::Module& model) {
   const at::NoGradGuard no_gradient;
   for (auto& buffer : model.named_buffers()) {
     if (buffer.key().find("tau") == std::string::npos) continue;
-    buffer.value().copy_(testing::random_tensor(buffer.value().sizes(), 17, at::kFloat) * 0.5 + 1.5);
+    buffer.value().copy_(support::random_tensor(buffer.value().sizes(), 17, at::kFloat) * 0.5 + 1.5);
   }
 }
 
@@ -106,7 +106,7 @@ INSTANTIATE_TEST_SUITE_P(Contents, CachedModel, ::testing::ValuesIn(causal_cases
 struct MixedModel : torch::nn::Module {
   MixedModel() {
     AttentionConfig config{.width = 40, .head_dim = 12, .initial_scale = 1.0, .head_groups = {}};
-    for (const testing::PatternCase& each : testing::pattern_cases(AttentionKind::causal_self)) {
+    for (const support::PatternCase& each : support::pattern_cases(AttentionKind::causal_self)) {
       const auto* routing = std::get_if<RoutingPattern>(&each.group.pattern);
       if (std::holds_alternative<RandomPattern>(each.group.pattern)) continue;
       if (routing != nullptr && routing->selection == RoutingSelection::balanced) continue;
@@ -123,7 +123,7 @@ struct MixedModel : torch::nn::Module {
       feedforward.push_back(register_module("feedforward" + std::to_string(layer), Feedforward(model, place, floats)));
     }
     norm = register_module("norm", LayerNorm(40, floats));
-    table = testing::random_tensor({37, 40}, 5, at::kFloat);
+    table = support::random_tensor({37, 40}, 5, at::kFloat);
   }
 
   template <class Attend>
@@ -367,4 +367,4 @@ TEST(CachedModels, ThePredictionBehindATextIsThatOfTheWholePass) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::cached_model_test

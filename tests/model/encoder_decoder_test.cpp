@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-namespace routing {
+namespace routing::encoder_decoder_test {
 namespace {
 
 at::TensorOptions doubles() {
@@ -443,4 +443,4 @@ TEST(MakeModel, TheEncoderDecides) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::encoder_decoder_test

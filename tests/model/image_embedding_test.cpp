@@ -13,7 +13,7 @@
 #include <numeric>
 #include <vector>
 
-namespace routing {
+namespace routing::image_embedding_test {
 namespace {
 
 ModelConfig small_images() {
@@ -159,4 +159,4 @@ TEST(TextModel, WithoutAVocabularyCannotBeMade) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::image_embedding_test

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace routing {
+namespace routing::presets_test {
 namespace {
 
 ExperimentConfig preset_of(const std::string& name, const std::vector<std::string>& settings = {}) {
@@ -169,4 +169,4 @@ TEST(PresetWeights, EveryPresetCanBeBuilt) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::presets_test

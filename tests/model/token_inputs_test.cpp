@@ -7,7 +7,7 @@
 
 #include <cmath>
 
-namespace routing {
+namespace routing::token_inputs_test {
 namespace {
 
 TEST(Shifted, PutsTheStartTokenFirstAndDropsTheLast) {
@@ -123,4 +123,4 @@ TEST(CheckTokens, RefusesWhatIsNoBatchOfTokens) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::token_inputs_test

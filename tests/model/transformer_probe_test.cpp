@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-namespace routing {
+namespace routing::transformer_probe_test {
 namespace {
 
 TEST(TransformerProbe, HoldsThePlansAndVectorsOfEveryLayerAndChangesNothing) {
@@ -69,4 +69,4 @@ TEST(TransformerProbe, IsRefusedInTrainingAndForgetsAfterAFailure) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::transformer_probe_test

@@ -11,7 +11,7 @@
 #include <map>
 #include <string>
 
-namespace routing {
+namespace routing::transformer_test {
 namespace {
 
 at::TensorOptions doubles() {
@@ -352,4 +352,4 @@ TEST(Transformer, WrongTokensAreRefused) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::transformer_test

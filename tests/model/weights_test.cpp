@@ -2,7 +2,7 @@
 #include "routing/model/weights.h"
 
 #include "routing/core/error.h"
-#include "routing/model/safetensors.h"
+#include "routing/storage/safetensors.h"
 #include "support/small_experiment.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 #include <string>
 #include <unistd.h>
 
-namespace routing {
+namespace routing::weights_test {
 namespace {
 
 class WeightsOnDisk : public testing::Test {
@@ -181,4 +181,4 @@ TEST_F(WeightsOnDisk, AFileWithoutConfigurationIsRefused) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::weights_test

@@ -6,10 +6,10 @@
 
 #include <gtest/gtest.h>
 
-namespace routing {
+namespace routing::commitment_test {
 namespace {
 
-using testing::random_tensor;
+using support::random_tensor;
 
 struct Inputs {
   at::Tensor vectors, choice, centroids;
@@ -61,7 +61,7 @@ TEST(Commitment, FloatEqualsDoubleForEveryTail) {
 }
 
 TEST(Commitment, BitsDoNotDependOnTheThreads) {
-  const testing::ThreadGuard guard;
+  const support::ThreadGuard guard;
   const Inputs inputs = inputs_of(1500, 33, at::kFloat);
   std::vector<at::Tensor> losses;
   std::vector<at::Tensor> gradients;
@@ -103,4 +103,4 @@ TEST(Commitment, ShapesThatDoNotFitAreRefused) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::commitment_test

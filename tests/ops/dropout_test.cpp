@@ -12,12 +12,12 @@
 #include <cmath>
 #include <limits>
 
-namespace routing {
+namespace routing::dropout_test {
 namespace {
 
-using testing::random_tensor;
+using support::random_tensor;
 
-// One element at a time, from the definition in kernels/dropout.h.
+// One element at a time, from the definition in kernels/pointwise/dropout.h.
 at::Tensor plain_loops(const at::Tensor& input, const DropoutDraw& draw) {
   at::Tensor output = at::zeros_like(input);
   for (std::int64_t b = 0; b < input.size(0); ++b) {
@@ -57,7 +57,7 @@ TEST(Dropout, DropsTheGivenShareAndKeepsTheMean) {
 }
 
 TEST(Dropout, ChoiceFollowsTheSampleNotItsPlace) {
-  const testing::ThreadGuard guard;
+  const support::ThreadGuard guard;
   const at::Tensor x = random_tensor({3, 40, 70}, 1).to(at::kFloat);
   const at::Tensor ids = at::tensor({11, 12, 13}, at::kLong);
   set_num_threads(1);
@@ -79,7 +79,7 @@ TEST(Dropout, GradientEqualsFiniteDifferencesInDouble) {
   const auto function = [](const std::vector<at::Tensor>& x) {
     return dropout(x[0], {.probability = 0.4, .key = 3}).reshape({-1});
   };
-  EXPECT_LT(testing::jacobian_error(function, {random_tensor({2, 2, 5}, 1)}), 1e-8);
+  EXPECT_LT(support::jacobian_error(function, {random_tensor({2, 2, 5}, 1)}), 1e-8);
 }
 
 TEST(Dropout, DroppedElementsAreZeroWhateverTheyWere) {
@@ -111,4 +111,4 @@ TEST(Dropout, EachMisfitIsAnInputError) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::dropout_test

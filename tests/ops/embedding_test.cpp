@@ -10,10 +10,10 @@
 
 #include <string>
 
-namespace routing {
+namespace routing::embedding_test {
 namespace {
 
-using testing::random_tensor;
+using support::random_tensor;
 
 TEST(Embedding, LooksUpRows) {
   const at::Tensor table = at::arange(8, at::kFloat).view({4, 2});
@@ -26,7 +26,7 @@ TEST(Embedding, LooksUpRows) {
 TEST(Embedding, GradientEqualsFiniteDifferencesInDouble) {
   const at::Tensor ids = at::tensor({3, 0, 3, 1, 3}, at::kLong);
   const auto function = [&](const std::vector<at::Tensor>& x) { return routing::embedding(ids, x[0]).view({-1}); };
-  EXPECT_LT(testing::jacobian_error(function, {random_tensor({5, 3}, 1)}), 1e-8);
+  EXPECT_LT(support::jacobian_error(function, {random_tensor({5, 3}, 1)}), 1e-8);
 }
 
 // In float32 the order shows: 1 + 2^-24 + 2^-24 is 1 from the left, but 1 + 2^-23 from the right.
@@ -42,7 +42,7 @@ TEST(Embedding, GradientIsSummedInTheOrderOfPositions) {
 }
 
 TEST(Embedding, GradientBitsDoNotDependOnThreads) {
-  const testing::ThreadGuard guard;
+  const support::ThreadGuard guard;
   const at::Tensor ids = (random_tensor({3000}, 1).abs() * 100.0).to(at::kLong).remainder(57);
   const at::Tensor table = at::zeros({57, 19}).requires_grad_();
   const at::Tensor dy = random_tensor({3000, 19}, 2).to(at::kFloat);
@@ -79,4 +79,4 @@ TEST(Embedding, MetaTensorsGetShapes) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::embedding_test

@@ -8,10 +8,10 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 
-namespace routing {
+namespace routing::layer_norm_test {
 namespace {
 
-using testing::random_tensor;
+using support::random_tensor;
 
 at::Tensor random_floats(at::IntArrayRef sizes, std::uint64_t seed) {
   return random_tensor(sizes, seed).to(at::kFloat);
@@ -69,14 +69,14 @@ TEST(LayerNorm, GradientsEqualFiniteDifferencesInDouble) {
   const auto with_gain = [](const std::vector<at::Tensor>& x) { return layer_norm(x[0], x[1], {}, 1e-2).view({-1}); };
   const auto with_bias = [](const std::vector<at::Tensor>& x) { return layer_norm(x[0], {}, x[1], 1e-2).view({-1}); };
   const auto plain = [](const std::vector<at::Tensor>& x) { return layer_norm(x[0], {}, {}, 1e-2).view({-1}); };
-  EXPECT_LT(testing::jacobian_error(with_all, inputs), 1e-8);
-  EXPECT_LT(testing::jacobian_error(with_gain, {inputs[0], inputs[1]}), 1e-8);
-  EXPECT_LT(testing::jacobian_error(with_bias, {inputs[0], inputs[1]}), 1e-8);
-  EXPECT_LT(testing::jacobian_error(plain, {inputs[0]}), 1e-8);
+  EXPECT_LT(support::jacobian_error(with_all, inputs), 1e-8);
+  EXPECT_LT(support::jacobian_error(with_gain, {inputs[0], inputs[1]}), 1e-8);
+  EXPECT_LT(support::jacobian_error(with_bias, {inputs[0], inputs[1]}), 1e-8);
+  EXPECT_LT(support::jacobian_error(plain, {inputs[0]}), 1e-8);
 }
 
 TEST(LayerNorm, BitsDependNeitherOnRowsNorOnThreads) {
-  const testing::ThreadGuard guard;
+  const support::ThreadGuard guard;
   const at::Tensor x = random_floats({700, 37}, 1);
   const at::Tensor gain = random_floats({37}, 2);
   const at::Tensor bias = random_floats({37}, 3);
@@ -189,4 +189,4 @@ TEST(LayerNormWithoutGain, HasTheGradientOfAGainOfOne) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::layer_norm_test

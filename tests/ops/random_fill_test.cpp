@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace routing {
+namespace routing::random_fill_test {
 namespace {
 
 TEST(RandomFill, GivesTheValuesOfTheStreamInRowMajorOrder) {
@@ -33,4 +33,4 @@ TEST(RandomFill, WorksOnLeavesThatRequireGradients) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::random_fill_test

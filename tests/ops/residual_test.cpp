@@ -6,10 +6,10 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 
-namespace routing {
+namespace routing::residual_test {
 namespace {
 
-using testing::random_tensor;
+using support::random_tensor;
 
 const at::TensorOptions kDoubles{at::kDouble};
 
@@ -30,4 +30,4 @@ TEST(ResidualSum, AddsAndHandsTheGradientToBoth) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::residual_test

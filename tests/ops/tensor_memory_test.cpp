@@ -5,7 +5,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-namespace routing {
+namespace routing::tensor_memory_test {
 namespace {
 
 // For the whole process, so one test holds the order: before and after.
@@ -31,4 +31,4 @@ TEST(TensorMemory, LargeTensorsComeFromThePoolAndSmallOnesDoNot) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::tensor_memory_test

@@ -7,10 +7,10 @@
 
 #include <gtest/gtest.h>
 
-namespace routing {
+namespace routing::unit_length_test {
 namespace {
 
-using testing::random_tensor;
+using support::random_tensor;
 
 TEST(UnitLength, DividesByTheLength) {
   const at::Tensor x = at::tensor({3.0, 4.0, 0.0, 0.0, -2.0, 0.0}, at::kDouble).view({3, 2});
@@ -48,4 +48,4 @@ TEST(UnitLength, RefusesWholeNumbers) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::unit_length_test

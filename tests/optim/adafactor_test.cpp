@@ -9,7 +9,7 @@
 #include <cmath>
 #include <set>
 
-namespace routing {
+namespace routing::adafactor_test {
 namespace {
 
 double largest_difference(const at::Tensor& first, const at::Tensor& second) {
@@ -288,4 +288,4 @@ TEST(MakeOptimizer, MakesTheKindThatTheConfigurationNames) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::adafactor_test

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <limits>
 
-namespace routing {
+namespace routing::adam_test {
 namespace {
 
 bool same_bits(const at::Tensor& first, const at::Tensor& second) {
@@ -243,4 +243,4 @@ TEST(Adam, OptionsComeFromTheTrainingSection) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::adam_test

@@ -3,6 +3,7 @@
 #include "routing/optim/gradient_norm.h"
 #include "routing/optim/make_optimizer.h"
 #include "routing/optim/schedule.h"
+#include "test_paths.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -11,7 +12,7 @@
 #include <map>
 #include <string>
 
-namespace routing {
+namespace routing::golden_test {
 namespace {
 
 using nlohmann::json;
@@ -107,4 +108,4 @@ TEST(OptimizerGolden, FloatsFollowPytorchThroughClippingAndSchedules) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::golden_test

@@ -9,7 +9,7 @@
 #include <cmath>
 #include <limits>
 
-namespace routing {
+namespace routing::gradient_norm_test {
 namespace {
 
 NamedParameter parameter_with(const std::string& name, const at::Tensor& gradient) {
@@ -101,4 +101,4 @@ TEST(ClipScale, ZeroMeansNoClippingAndBadNormsStayVisible) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::gradient_norm_test

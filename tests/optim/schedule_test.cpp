@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace routing {
+namespace routing::schedule_test {
 namespace {
 
 constexpr std::int64_t kWarmup = 4;
@@ -115,4 +115,4 @@ TEST(Schedule, StepsBeforeTheFirstAreRefused) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::schedule_test

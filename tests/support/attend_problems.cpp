@@ -1,6 +1,6 @@
 #include "support/attend_problems.h"
 
-#include "routing/attention/plan_builder.h"
+#include "routing/attention/plan/plan_builder.h"
 #include "support/pattern_cases.h"
 
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace routing::testing {
+namespace routing::support {
 namespace {
 
 Level level_under_test;
@@ -152,4 +152,4 @@ AttendInputs random_inputs(std::int64_t batch, std::int64_t tokens, std::int64_t
           random_tensor({batch, 2, tokens, value_dim}, 3)};
 }
 
-}  // namespace routing::testing
+}  // namespace routing::support

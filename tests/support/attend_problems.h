@@ -1,15 +1,15 @@
 // One call of attend, run by the fused kernels and by the reference in double on the same numbers.
 #pragma once
 
-#include "routing/attention/plan.h"
-#include "routing/kernels/isa.h"
-#include "routing/ops/attend_fused.h"
+#include "routing/attention/plan/plan.h"
+#include "routing/kernels/dispatch/isa.h"
+#include "routing/ops/attend/attend_fused.h"
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-namespace routing::testing {
+namespace routing::support {
 
 // A level of instructions and the precision asked for; the levels below avx512_bf16 do not round.
 struct Level {
@@ -60,4 +60,4 @@ Everything run_reference(const AttendProblem& problem);
 void expect_close(const Everything& fused, const Everything& reference, const std::string& what);
 void expect_same_bits(const Everything& a, const Everything& b, const std::string& what);
 
-}  // namespace routing::testing
+}  // namespace routing::support

@@ -1,7 +1,7 @@
 // Steps of centroids without a model around them: tokens are given, totals applied.
 #pragma once
 
-#include "routing/attention/routing.h"
+#include "routing/attention/patterns/routing.h"
 #include "support/pattern_cases.h"
 
 #include <bit>
@@ -45,7 +45,7 @@ inline at::Tensor mixture(std::uint64_t seed, const std::vector<int>& shares) {
   for (std::size_t direction = 0; direction < shares.size(); ++direction) {
     tokens.push_back(directions()[static_cast<std::int64_t>(direction)].expand({shares[direction], kDim}));
   }
-  const at::Tensor x = at::cat(tokens) + 0.05 * testing::random_tensor({64, kDim}, seed, at::kFloat);
+  const at::Tensor x = at::cat(tokens) + 0.05 * support::random_tensor({64, kDim}, seed, at::kFloat);
   return normed(x).view({1, 1, 64, kDim});
 }
 

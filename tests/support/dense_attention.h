@@ -4,7 +4,7 @@
 #include "routing/attention/head_probe.h"
 #include "support/dense_oracle.h"
 
-namespace routing::testing {
+namespace routing::support {
 
 // [batch, heads, queries, keys]: attention to values that are the rows of the identity.
 inline at::Tensor dense_attention(const GroupProbe& probe) {
@@ -19,4 +19,4 @@ inline at::Tensor dense_attention(const GroupProbe& probe) {
   return dense_attend(q, k, v, probe.plan.plan, options).output;
 }
 
-}  // namespace routing::testing
+}  // namespace routing::support

@@ -1,11 +1,11 @@
 #include "support/dense_oracle.h"
 
-#include "routing/ops/attention_dropout.h"
+#include "routing/ops/attend/attention_dropout.h"
 
 #include <algorithm>
 #include <limits>
 
-namespace routing::testing {
+namespace routing::support {
 namespace {
 
 constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
@@ -158,4 +158,4 @@ AttendResult dense_attend(const at::Tensor& q, const at::Tensor& k, const at::Te
           at::stack(lses).view({plan.batch(), plan.heads(), plan.num_queries()})};
 }
 
-}  // namespace routing::testing
+}  // namespace routing::support

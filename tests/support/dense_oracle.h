@@ -2,12 +2,12 @@
 // but the definition. Only Plan::to_dense_counts() and to_dense_masks() say what is visible.
 #pragma once
 
-#include "routing/attention/plan.h"
-#include "routing/ops/attend.h"
+#include "routing/attention/plan/plan.h"
+#include "routing/ops/attend/attend.h"
 
-namespace routing::testing {
+namespace routing::support {
 
 AttendResult dense_attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const Plan& plan,
                           const AttendOptions& options);
 
-}  // namespace routing::testing
+}  // namespace routing::support

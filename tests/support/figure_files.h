@@ -1,7 +1,7 @@
 // Reads back what a figure drew.
 #pragma once
 
-#include "routing/analysis/figure_canvas.h"
+#include "lab/figures/figure_canvas.h"
 
 #include <cairo.h>
 

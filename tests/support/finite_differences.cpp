@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-namespace routing::testing {
+namespace routing::support {
 namespace {
 
 // Truncation and rounding of central differences in double balance near the cube root of the machine epsilon.
@@ -85,4 +85,4 @@ double directional_error(const VectorFunction& function, const std::vector<at::T
   return worst;
 }
 
-}  // namespace routing::testing
+}  // namespace routing::support

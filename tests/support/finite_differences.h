@@ -6,7 +6,7 @@
 #include <functional>
 #include <vector>
 
-namespace routing::testing {
+namespace routing::support {
 
 // Any number of outputs, flattened to one vector.
 using VectorFunction = std::function<at::Tensor(const std::vector<at::Tensor>&)>;
@@ -19,4 +19,4 @@ double jacobian_error(const VectorFunction& function, const std::vector<at::Tens
 // A random combination of the outputs along random directions of all inputs together.
 double directional_error(const VectorFunction& function, const std::vector<at::Tensor>& inputs, int directions);
 
-}  // namespace routing::testing
+}  // namespace routing::support

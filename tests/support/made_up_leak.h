@@ -1,7 +1,7 @@
 // Measured runs that nobody measured.
 #pragma once
 
-#include "routing/analysis/leak_report.h"
+#include "lab/leak/leak_report.h"
 
 #include <array>
 #include <string>

@@ -1,9 +1,9 @@
 #include "support/pattern_cases.h"
 
-#include "routing/attention/position_patterns.h"
+#include "routing/attention/patterns/position_patterns.h"
 #include "routing/ops/random_fill.h"
 
-namespace routing::testing {
+namespace routing::support {
 namespace {
 
 struct NamedPattern {
@@ -144,4 +144,4 @@ CaseInputs make_inputs(const PatternCase& pattern_case, const CaseSizes& sizes) 
   return inputs;
 }
 
-}  // namespace routing::testing
+}  // namespace routing::support

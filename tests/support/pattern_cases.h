@@ -1,8 +1,8 @@
 // Every pattern in every kind of attention it supports, for tests that must hold for all of them.
 #pragma once
 
-#include "routing/attention/pattern.h"
-#include "routing/attention/plan.h"
+#include "routing/attention/patterns/pattern.h"
+#include "routing/attention/plan/plan.h"
 #include "routing/config/attention.h"
 #include "routing/core/random.h"
 
@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace routing::testing {
+namespace routing::support {
 
 struct PatternCase {
   std::string name;
@@ -56,4 +56,4 @@ CaseInputs make_inputs(const PatternCase& pattern_case, const CaseSizes& sizes);
 // The plan of a case for given vectors.
 Plan plan_for(const PatternCase& pattern_case, const CaseInputs& inputs, const CaseSizes& sizes);
 
-}  // namespace routing::testing
+}  // namespace routing::support

@@ -1,7 +1,7 @@
 // Ranks as threads of one process: each with a session of its own, over 127.0.0.1.
 #pragma once
 
-#include "routing/distributed/rendezvous.h"
+#include "routing/distributed/group/rendezvous.h"
 
 #include <chrono>
 #include <condition_variable>
@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-namespace routing::testing {
+namespace routing::support {
 
 // Calls body(group) once for each rank, at the same time. The exceptions of the ranks, in their order: null for those
 // that came through.
@@ -68,4 +68,4 @@ inline void over_ranks(int ranks, const std::function<void(RankGroup&)>& body) {
   }
 }
 
-}  // namespace routing::testing
+}  // namespace routing::support

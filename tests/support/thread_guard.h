@@ -3,7 +3,7 @@
 
 #include "routing/core/parallel.h"
 
-namespace routing::testing {
+namespace routing::support {
 
 class ThreadGuard {
  public:
@@ -16,4 +16,4 @@ class ThreadGuard {
   int threads_ = num_threads();
 };
 
-}  // namespace routing::testing
+}  // namespace routing::support

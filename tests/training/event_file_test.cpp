@@ -12,7 +12,7 @@
 #include <regex>
 #include <vector>
 
-namespace routing {
+namespace routing::event_file_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -208,4 +208,4 @@ TEST(WallSeconds, IsAfter2020AndDoesNotStandStill) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::event_file_test

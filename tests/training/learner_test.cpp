@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-namespace routing {
+namespace routing::learner_test {
 namespace {
 
 std::vector<TrainingBatch> batch_of(const ExperimentConfig& config, std::int64_t index) {
@@ -318,4 +318,4 @@ TEST(Learner, SaysWhichKindOfModelItHolds) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::learner_test

@@ -1,9 +1,9 @@
 #include "routing/training/memory_estimate.h"
 
-#include "bench/memory.h"
+#include "lab/measure/memory.h"
 #include "routing/config/resolve.h"
 #include "routing/core/parallel.h"
-#include "routing/ops/attend.h"
+#include "routing/ops/attend/attend.h"
 #include "routing/ops/tensor_memory.h"
 #include "routing/training/learner.h"
 #include "support/small_experiment.h"
@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-namespace routing {
+namespace routing::memory_estimate_test {
 namespace {
 
 // Two layers of width 128 over 4 sequences of 1024 bytes, in float32.
@@ -28,7 +28,7 @@ ExperimentConfig experiment(const std::vector<std::string>& more = {}) {
   return resolve({.settings = settings});
 }
 
-// Peak of a training step above what was resident before the model was made; as bench/train_bench.cpp measures.
+// Peak of a training step above what was resident before the model was made; as src/lab/bench/train_bench.cpp measures.
 std::optional<std::int64_t> measured(const ExperimentConfig& config) {
   const std::int64_t before = bench::resident_bytes();
   Learner learner(config);
@@ -152,4 +152,4 @@ TEST(MemoryEstimate, AVocabularyOfTheDataCountsAsTheOneThatWillBeMade) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::memory_estimate_test

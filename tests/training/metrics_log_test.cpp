@@ -9,7 +9,7 @@
 #include <limits>
 #include <string>
 
-namespace routing {
+namespace routing::metrics_log_test {
 namespace {
 
 TEST(MetricsLog, WritesOneObjectALineInTheOrderOfItsKeys) {
@@ -120,4 +120,4 @@ TEST(ReadMetrics, ReturnsTheObjectsAndNamesABrokenLine) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::metrics_log_test

@@ -4,7 +4,7 @@
 
 #include <limits>
 
-namespace routing {
+namespace routing::progress_test {
 namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
@@ -113,4 +113,4 @@ TEST(ShortCount, KeepsTwoOrThreeDigits) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::progress_test

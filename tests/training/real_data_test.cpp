@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-namespace routing {
+namespace routing::real_data_test {
 namespace {
 
 constexpr std::int64_t kCrops = 4;
@@ -79,4 +79,4 @@ INSTANTIATE_TEST_SUITE_P(Sets, RealCrops,
                          [](const auto& set) { return std::string(set.param.name); });
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::real_data_test

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-namespace routing {
+namespace routing::routed_presets_test {
 namespace {
 
 // Seen on 17 November 2026 after 12 steps: the least of all heads of all presets 0.43, and 0.94 of the centroids moved.
@@ -163,4 +163,4 @@ TEST(RoutedPresets, SumsGatherTheTokensThatMeansShare) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::routed_presets_test

@@ -5,7 +5,7 @@
 
 #include <map>
 
-namespace routing {
+namespace routing::routing_summary_test {
 namespace {
 
 TEST(RoutingSummary, TakesExtremesSumsAndMeansByHand) {
@@ -58,4 +58,4 @@ TEST(RoutingSummary, OfNothingIsEmpty) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::routing_summary_test

@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-namespace routing {
+namespace routing::trainer_failures_test {
 namespace {
 
 TEST_F(Training, KeepsTheNewestAndTheBestCheckpoints) {
@@ -152,4 +152,4 @@ TEST_F(Training, ATrainerFileOfAnotherStepIsRefused) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::trainer_failures_test

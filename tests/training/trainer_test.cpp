@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace routing {
+namespace routing::trainer_test {
 namespace {
 
 TEST_F(Training, WritesWhatTheDesignSays) {
@@ -199,4 +199,4 @@ TEST_F(Training, EvaluatesThePartThatIsAskedFor) {
 }
 
 }  // namespace
-}  // namespace routing
+}  // namespace routing::trainer_test

@@ -1,7 +1,7 @@
 #include "routing/attention/head_probe.h"
 
 #include "routing/core/error.h"
-#include "routing/ops/visibility.h"
+#include "routing/ops/attend/visibility.h"
 
 #include <algorithm>
 #include <cmath>

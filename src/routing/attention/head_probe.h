@@ -1,12 +1,12 @@
 // What the heads of a layer attended with, kept by a forward so that analysis can ask for single rows of attention.
 //
-//   A_ij   as in ops/attend.h, at the true positions j of the keys: what multiplies v_j in the output of query i
+//   A_ij   as in ops/attend/attend.h, at the true positions j of the keys: what multiplies v_j in the output of query i
 //
 // Rows are computed in double from the vectors of the forward, each in time proportional to the keys it reads; there is
 // never an n x n matrix. A forward in bfloat16 rounds inside of its products; rows do not.
 #pragma once
 
-#include "routing/attention/pattern.h"
+#include "routing/attention/patterns/pattern.h"
 #include "routing/config/attention_rules.h"
 
 #include <ATen/ATen.h>

@@ -1,9 +1,9 @@
 #include "routing/attention/multi_head.h"
 
-#include "routing/attention/recency.h"
+#include "routing/attention/patterns/recency.h"
 #include "routing/core/error.h"
-#include "routing/ops/attend.h"
-#include "routing/ops/head_rows.h"
+#include "routing/ops/attend/attend.h"
+#include "routing/ops/attend/head_rows.h"
 #include "routing/ops/initial_weights.h"
 #include "routing/ops/layer_norm.h"
 #include "routing/ops/unit_length.h"

@@ -10,15 +10,15 @@
 // 0.
 #pragma once
 
-#include "routing/attention/attention_cache.h"
-#include "routing/attention/centroids.h"
+#include "routing/attention/cache/attention_cache.h"
+#include "routing/attention/cache/piece_exchange.h"
 #include "routing/attention/head_probe.h"
-#include "routing/attention/pattern.h"
-#include "routing/attention/piece_exchange.h"
-#include "routing/attention/plan.h"
+#include "routing/attention/patterns/pattern.h"
+#include "routing/attention/plan/plan.h"
+#include "routing/attention/routing/centroids.h"
 #include "routing/config/attention.h"
-#include "routing/ops/attend.h"
-#include "routing/ops/linear.h"
+#include "routing/ops/attend/attend.h"
+#include "routing/ops/dense/linear.h"
 
 #include <ATen/ATen.h>
 #include <torch/nn/module.h>

@@ -1,12 +1,12 @@
 // The part of MultiHeadAttention that reads sequences piece by piece.
+#include "routing/attention/cache/sequence_pieces.h"
 #include "routing/attention/multi_head.h"
-#include "routing/attention/recency.h"
-#include "routing/attention/sequence_pieces.h"
-#include "routing/attention/shifted_keys.h"
+#include "routing/attention/patterns/recency.h"
+#include "routing/attention/patterns/shifted_keys.h"
 #include "routing/core/error.h"
-#include "routing/kernels/attend.h"
-#include "routing/ops/head_rows.h"
-#include "routing/ops/head_tensors.h"
+#include "routing/kernels/attend/attend.h"
+#include "routing/ops/attend/head_rows.h"
+#include "routing/ops/attend/head_tensors.h"
 
 #include <utility>
 #include <variant>

@@ -86,7 +86,8 @@ struct HeadGroupConfig {
   RelativePosition relative = RelativePosition::none;
   std::int64_t max_relative = 0;  // offsets are clipped to +-this; needed unless relative is none
   // Distant keys start out less likely (ALiBi): logits get -slope (i - j), with a slope of its own for each head of the
-  // layer, from 2^(-8/H) to 2^-8 under a local pattern and to 2^-16 under others (attention/recency.h). Causal only.
+  // layer, from 2^(-8/H) to 2^-8 under a local pattern and to 2^-16 under others (attention/patterns/recency.h). Causal
+  // only.
   bool recency = false;
   // Heads that join others: the columns of W_O that read them start at zero, and all other weights of the layer start
   // as they would without them. Such groups come last.

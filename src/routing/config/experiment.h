@@ -132,7 +132,7 @@ struct DataConfig {
   std::int64_t image_size = 0;           // images are shrunk to this height and width by averaging; 0 means as they are
   bool require_whole = false;            // refuse a part of a set
   std::string cache;                     // where tokenised data are kept; empty: $XDG_CACHE_HOME/routing
-  // Of format recall, see data/recall_task.h: names and answers of facts, and the words between them.
+  // Of format recall, see data/tasks/recall_task.h: names and answers of facts, and the words between them.
   std::int64_t recall_keys = 192;
   std::int64_t recall_values = 32;
   std::int64_t recall_filler = 16;

@@ -5,8 +5,8 @@
 #include "routing/core/error.h"
 #include "routing/core/hash.h"
 #include "routing/data/formats.h"
-#include "routing/data/split.h"
-#include "routing/data/tokenizers.h"
+#include "routing/data/sources/split.h"
+#include "routing/data/tokenizers/tokenizers.h"
 
 #include <algorithm>
 #include <utility>

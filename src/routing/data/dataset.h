@@ -1,11 +1,11 @@
 // Data for training and evaluation: token ids of three parts in memory-mapped files, whatever they were made from.
 #pragma once
 
-#include "routing/data/byte_corpus.h"
 #include "routing/data/prepared.h"
 #include "routing/data/shard.h"
+#include "routing/data/sources/byte_corpus.h"
 #include "routing/data/token_view.h"
-#include "routing/data/tokenizer.h"
+#include "routing/data/tokenizers/tokenizer.h"
 
 #include <cstdint>
 #include <filesystem>

@@ -2,13 +2,13 @@
 
 #include "routing/core/error.h"
 #include "routing/core/files.h"
-#include "routing/data/cifar10.h"
-#include "routing/data/image_folder.h"
-#include "routing/data/imagenet64.h"
-#include "routing/data/pg19.h"
-#include "routing/data/shrunk_images.h"
-#include "routing/data/text_files.h"
-#include "routing/data/wikitext.h"
+#include "routing/data/images/cifar10.h"
+#include "routing/data/images/image_folder.h"
+#include "routing/data/images/imagenet64.h"
+#include "routing/data/images/shrunk_images.h"
+#include "routing/data/sources/pg19.h"
+#include "routing/data/sources/text_files.h"
+#include "routing/data/sources/wikitext.h"
 
 #include <algorithm>
 #include <fstream>

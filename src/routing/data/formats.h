@@ -2,7 +2,7 @@
 #pragma once
 
 #include "routing/config/experiment.h"
-#include "routing/data/source.h"
+#include "routing/data/sources/source.h"
 
 #include <filesystem>
 #include <memory>

@@ -4,12 +4,12 @@
 #include "routing/core/error.h"
 #include "routing/core/files.h"
 #include "routing/core/hash.h"
-#include "routing/data/cuts.h"
 #include "routing/data/formats.h"
 #include "routing/data/shard.h"
-#include "routing/data/subword_trainer.h"
-#include "routing/data/tokenizers.h"
-#include "routing/data/word_vocabulary.h"
+#include "routing/data/sources/cuts.h"
+#include "routing/data/tokenizers/subword_trainer.h"
+#include "routing/data/tokenizers/tokenizers.h"
+#include "routing/data/tokenizers/word_vocabulary.h"
 
 #include <nlohmann/json.hpp>
 

@@ -9,7 +9,7 @@
 #pragma once
 
 #include "routing/config/experiment.h"
-#include "routing/data/source.h"
+#include "routing/data/sources/source.h"
 
 #include <cstdint>
 #include <filesystem>

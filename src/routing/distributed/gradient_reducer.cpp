@@ -1,6 +1,6 @@
 #include "routing/distributed/gradient_reducer.h"
 
-#include "routing/distributed/c10d_handles.h"
+#include "routing/distributed/group/c10d_handles.h"
 
 #include <torch/csrc/distributed/c10d/reducer.hpp>
 

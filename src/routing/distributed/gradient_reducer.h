@@ -6,8 +6,8 @@
 // resume, the run goes on with the same bits.
 #pragma once
 
-#include "routing/distributed/rank_group.h"
-#include "routing/distributed/step_trace.h"
+#include "routing/distributed/group/rank_group.h"
+#include "routing/distributed/watch/step_trace.h"
 #include "routing/optim/named_parameter.h"
 
 #include <cstdint>

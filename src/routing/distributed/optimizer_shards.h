@@ -2,7 +2,7 @@
 // values to the others. Results have the same bits as without.
 #pragma once
 
-#include "routing/distributed/rank_group.h"
+#include "routing/distributed/group/rank_group.h"
 #include "routing/optim/named_parameter.h"
 
 #include <ATen/ATen.h>

@@ -1,8 +1,8 @@
-// The pieces of one sequence over the ranks of a run: rank r reads piece r (attention/sequence_pieces.h).
+// The pieces of one sequence over the ranks of a run: rank r reads piece r (attention/cache/sequence_pieces.h).
 #pragma once
 
-#include "routing/attention/piece_exchange.h"
-#include "routing/distributed/rank_group.h"
+#include "routing/attention/cache/piece_exchange.h"
+#include "routing/distributed/group/rank_group.h"
 
 #include <ATen/ATen.h>
 

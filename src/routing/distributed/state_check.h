@@ -1,7 +1,7 @@
 // Do all ranks hold the same model, bit for bit?
 #pragma once
 
-#include "routing/distributed/rank_group.h"
+#include "routing/distributed/group/rank_group.h"
 #include "routing/model/sequence_model.h"
 
 #include <cstdint>

@@ -2,8 +2,8 @@
 // one rank would that had seen all tokens.
 #pragma once
 
-#include "routing/attention/routing_statistics.h"
-#include "routing/distributed/rank_group.h"
+#include "routing/attention/routing/routing_statistics.h"
+#include "routing/distributed/group/rank_group.h"
 #include "routing/model/sequence_model.h"
 
 #include <ATen/ATen.h>

@@ -1,8 +1,8 @@
-// How many answers of the recall task (data/recall_task.h) a model gets right, by how far back the fact stands.
+// How many answers of the recall task (data/tasks/recall_task.h) a model gets right, by how far back the fact stands.
 #pragma once
 
-#include "routing/data/recall_task.h"
-#include "routing/distributed/rank_group.h"
+#include "routing/data/tasks/recall_task.h"
+#include "routing/distributed/group/rank_group.h"
 #include "routing/model/transformer.h"
 
 #include <ATen/ATen.h>

@@ -1,7 +1,7 @@
 #include "routing/evaluation/scored_text.h"
 
-#include "routing/data/pg19.h"
 #include "routing/data/prepared.h"
+#include "routing/data/sources/pg19.h"
 
 #include <cstdint>
 #include <span>

@@ -1,7 +1,7 @@
 // The likelihood of one long sequence that is split over ranks: every token sees what it would see on one rank.
 //
 // Rank r reads piece r. All ranks work on the same layer at the same time; in attention each takes from the ranks
-// before it the keys and values that its own queries can still read (attention/sequence_pieces.h,
+// before it the keys and values that its own queries can still read (attention/cache/sequence_pieces.h,
 // docs/long-sequences.md). The nats are those of TransformerImpl::loss of the whole sequence, bit for bit, for any
 // number of ranks and any pieces.
 //
@@ -12,7 +12,7 @@
 #pragma once
 
 #include "routing/data/token_view.h"
-#include "routing/distributed/rank_group.h"
+#include "routing/distributed/group/rank_group.h"
 #include "routing/model/model_cache.h"
 #include "routing/model/sequence_model.h"
 

@@ -1,8 +1,8 @@
 // How many target tokens an encoder-decoder gets right when it has read the true ones before (teacher forcing).
 #pragma once
 
-#include "routing/data/sequence_tasks.h"
-#include "routing/distributed/rank_group.h"
+#include "routing/data/tasks/sequence_tasks.h"
+#include "routing/distributed/group/rank_group.h"
 #include "routing/model/encoder_decoder.h"
 
 #include <cstdint>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "routing/data/token_view.h"
-#include "routing/distributed/rank_group.h"
+#include "routing/distributed/group/rank_group.h"
 #include "routing/evaluation/likelihood.h"
 #include "routing/model/transformer.h"
 

@@ -5,7 +5,7 @@
 #include "routing/model/encoder_decoder.h"
 #include "routing/model/image_embedding.h"
 #include "routing/model/transformer.h"
-#include "routing/ops/packed_weights.h"
+#include "routing/ops/dense/packed_weights.h"
 
 #include <algorithm>
 #include <cmath>

@@ -73,7 +73,7 @@ class Decoder {
 };
 
 // The model is put into evaluation mode and must not be trained while the decoder lives. The limit of packed weights
-// (ops/packed_weights.h) is raised where the model's would not fit.
+// (ops/dense/packed_weights.h) is raised where the model's would not fit.
 std::unique_ptr<Decoder> make_decoder(std::shared_ptr<SequenceModel> model, const DecoderOptions& options = {});
 
 }  // namespace routing

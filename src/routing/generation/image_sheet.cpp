@@ -1,7 +1,7 @@
 #include "routing/generation/image_sheet.h"
 
 #include "routing/core/error.h"
-#include "routing/data/png_image.h"
+#include "routing/data/images/png_image.h"
 
 #include <algorithm>
 #include <limits>

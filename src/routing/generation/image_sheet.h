@@ -1,7 +1,7 @@
 // Many small images on one sheet, to be looked at.
 #pragma once
 
-#include "routing/data/image.h"
+#include "routing/data/images/image.h"
 
 #include <array>
 #include <cstdint>

@@ -3,7 +3,7 @@
 // W) and column i / 3 mod W.
 #pragma once
 
-#include "routing/data/image.h"
+#include "routing/data/images/image.h"
 
 #include <cstdint>
 #include <filesystem>

@@ -9,7 +9,7 @@
 // Bytes that are no UTF-8 pass through as they are; at the end, so does half a character.
 #pragma once
 
-#include "routing/data/tokenizer.h"
+#include "routing/data/tokenizers/tokenizer.h"
 
 #include <cstddef>
 #include <cstdint>

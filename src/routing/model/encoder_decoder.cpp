@@ -2,8 +2,8 @@
 
 #include "routing/core/error.h"
 #include "routing/model/cached_stack.h"
+#include "routing/ops/dense/vocabulary_loss.h"
 #include "routing/ops/initial_weights.h"
-#include "routing/ops/vocabulary_loss.h"
 
 #include <string>
 #include <utility>

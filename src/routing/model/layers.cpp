@@ -1,8 +1,8 @@
 #include "routing/model/layers.h"
 
+#include "routing/ops/dense/feedforward.h"
+#include "routing/ops/dense/geglu.h"
 #include "routing/ops/dropout.h"
-#include "routing/ops/feedforward.h"
-#include "routing/ops/geglu.h"
 #include "routing/ops/initial_weights.h"
 
 #include <utility>

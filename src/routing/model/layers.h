@@ -1,11 +1,11 @@
 // The dense parts of a block: layer normalisation with gain and bias, and the feed-forward layer.
 #pragma once
 
-#include "routing/attention/pattern.h"
-#include "routing/attention/piece_exchange.h"
+#include "routing/attention/cache/piece_exchange.h"
+#include "routing/attention/patterns/pattern.h"
 #include "routing/config/experiment.h"
+#include "routing/ops/dense/linear.h"
 #include "routing/ops/layer_norm.h"
-#include "routing/ops/linear.h"
 
 #include <ATen/ATen.h>
 #include <torch/nn/module.h>

@@ -1,8 +1,8 @@
 // What a model keeps of the sequences that it reads piece by piece, layer by layer.
 #pragma once
 
-#include "routing/attention/attention_cache.h"
-#include "routing/attention/piece_exchange.h"
+#include "routing/attention/cache/attention_cache.h"
+#include "routing/attention/cache/piece_exchange.h"
 #include "routing/ops/precision.h"
 
 #include <cstdint>

@@ -15,7 +15,7 @@
 // length, so what is learned from short sequences holds for long ones.
 #pragma once
 
-#include "routing/attention/pattern.h"
+#include "routing/attention/patterns/pattern.h"
 #include "routing/config/experiment.h"
 #include "routing/model/layers.h"
 

@@ -3,10 +3,10 @@
 #include "routing/core/error.h"
 #include "routing/model/cached_stack.h"
 #include "routing/model/token_inputs.h"
+#include "routing/ops/dense/vocabulary_loss.h"
 #include "routing/ops/embedding.h"
 #include "routing/ops/initial_weights.h"
 #include "routing/ops/random_fill.h"
-#include "routing/ops/vocabulary_loss.h"
 
 #include <algorithm>
 #include <cmath>

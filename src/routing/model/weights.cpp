@@ -2,8 +2,8 @@
 
 #include "routing/config/toml.h"
 #include "routing/core/error.h"
-#include "routing/model/safetensors.h"
-#include "routing/model/safetensors_metadata.h"
+#include "routing/storage/safetensors.h"
+#include "routing/storage/safetensors_metadata.h"
 
 #include <utility>
 

@@ -1,7 +1,7 @@
 #include "routing/ops/commitment.h"
 
 #include "routing/core/error.h"
-#include "routing/kernels/commitment.h"
+#include "routing/kernels/centroids/commitment.h"
 #include "routing/ops/one_derivative.h"
 
 #include <torch/csrc/autograd/custom_function.h>

@@ -2,8 +2,8 @@
 //
 //   mean over real tokens and dimensions of (x - centroid[choice])^2
 //
-// On the CPU in float32 by kernels/commitment.h: bits do not depend on the threads, and nothing of the size of x is
-// kept beside x itself. Double and other devices by the same formula on tensors.
+// On the CPU in float32 by kernels/centroids/commitment.h: bits do not depend on the threads, and nothing of the size
+// of x is kept beside x itself. Double and other devices by the same formula on tensors.
 #pragma once
 
 #include <ATen/ATen.h>

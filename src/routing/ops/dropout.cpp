@@ -2,7 +2,7 @@
 
 #include "routing/core/error.h"
 #include "routing/core/random.h"
-#include "routing/kernels/dropout.h"
+#include "routing/kernels/pointwise/dropout.h"
 #include "routing/ops/one_derivative.h"
 
 #include <torch/csrc/autograd/custom_function.h>

@@ -14,7 +14,7 @@ struct DropoutDraw {
   at::Tensor sample_ids = {};  // int64 [batch]: the identity of each sequence; undefined means 0, 1, 2 …
 };
 
-// The key of one sequence's random numbers; kernels/dropout.h says how elements are drawn from it.
+// The key of one sequence's random numbers; kernels/pointwise/dropout.h says how elements are drawn from it.
 std::uint64_t dropout_sample_key(std::uint64_t key, std::int64_t sample_id);
 // The keys of the sequences of a batch.
 std::vector<std::uint64_t> dropout_keys(const DropoutDraw& draw, std::int64_t batch);

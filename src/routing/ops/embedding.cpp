@@ -1,7 +1,7 @@
 #include "routing/ops/embedding.h"
 
 #include "routing/core/error.h"
-#include "routing/kernels/embedding_gradient.h"
+#include "routing/kernels/pointwise/embedding_gradient.h"
 #include "routing/ops/one_derivative.h"
 
 #include <torch/csrc/autograd/custom_function.h>

@@ -1,7 +1,7 @@
 #include "routing/ops/layer_norm.h"
 
 #include "routing/core/error.h"
-#include "routing/kernels/layer_norm.h"
+#include "routing/kernels/pointwise/layer_norm.h"
 #include "routing/ops/one_derivative.h"
 
 #include <torch/csrc/autograd/custom_function.h>

@@ -2,8 +2,8 @@
 //
 //   y = (x - mean) / sqrt(variance + eps) * gain + bias
 //
-// On the CPU in float32 by kernels/layer_norm.h: a row's bits depend on its row alone, gradients of gain and bias not
-// on the threads. Double, other devices and meta tensors by the same formula on tensors.
+// On the CPU in float32 by kernels/pointwise/layer_norm.h: a row's bits depend on its row alone, gradients of gain and
+// bias not on the threads. Double, other devices and meta tensors by the same formula on tensors.
 #pragma once
 
 #include <ATen/ATen.h>

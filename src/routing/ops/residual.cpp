@@ -1,7 +1,7 @@
 #include "routing/ops/residual.h"
 
 #include "routing/core/error.h"
-#include "routing/kernels/residual.h"
+#include "routing/kernels/pointwise/residual.h"
 
 #include <torch/csrc/autograd/custom_function.h>
 

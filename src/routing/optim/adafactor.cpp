@@ -1,7 +1,7 @@
 #include "routing/optim/adafactor.h"
 
 #include "routing/core/error.h"
-#include "routing/kernels/adafactor_step.h"
+#include "routing/kernels/optim/adafactor_step.h"
 
 #include <cmath>
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Adafactor over named parameters, without a first moment. The formulas: kernels/adafactor_step.h.
+// Adafactor over named parameters, without a first moment. The formulas: kernels/optim/adafactor_step.h.
 #pragma once
 
 #include "routing/config/experiment.h"

@@ -1,7 +1,7 @@
 #include "routing/optim/adam.h"
 
 #include "routing/core/error.h"
-#include "routing/kernels/adam_step.h"
+#include "routing/kernels/optim/adam_step.h"
 
 #include <cmath>
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Adam and AdamW over named parameters. The formulas: kernels/adam_step.h.
+// Adam and AdamW over named parameters. The formulas: kernels/optim/adam_step.h.
 #pragma once
 
 #include "routing/config/experiment.h"

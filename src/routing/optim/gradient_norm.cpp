@@ -1,7 +1,7 @@
 #include "routing/optim/gradient_norm.h"
 
 #include "routing/core/error.h"
-#include "routing/kernels/sum_of_squares.h"
+#include "routing/kernels/optim/sum_of_squares.h"
 
 #include <cmath>
 

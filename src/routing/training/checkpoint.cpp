@@ -2,8 +2,8 @@
 
 #include "routing/core/error.h"
 #include "routing/core/files.h"
-#include "routing/model/safetensors.h"
 #include "routing/model/weights.h"
+#include "routing/storage/safetensors.h"
 
 #include <nlohmann/json.hpp>
 

@@ -1,7 +1,7 @@
 #include "routing/training/learner.h"
 
 #include "routing/evaluation/likelihood.h"
-#include "routing/kernels/cpu_features.h"
+#include "routing/kernels/dispatch/cpu_features.h"
 #include "routing/model/weights.h"
 #include "routing/optim/gradient_norm.h"
 #include "routing/optim/make_optimizer.h"

@@ -2,9 +2,9 @@
 
 #include "routing/core/error.h"
 #include "routing/model/transformer.h"
-#include "routing/ops/attend.h"
-#include "routing/ops/packed_weights.h"
-#include "routing/ops/vocabulary_loss.h"
+#include "routing/ops/attend/attend.h"
+#include "routing/ops/dense/packed_weights.h"
+#include "routing/ops/dense/vocabulary_loss.h"
 #include "routing/training/learner.h"
 
 #include <algorithm>
@@ -36,7 +36,8 @@ double memberships(const HeadGroupConfig& group, std::int64_t n) {
   return 1.0 + kWithoutAny;
 }
 
-// Offsets of a token's entries; then list, group, rank and view of each membership (ops/plan_tensors.h, visibility.h).
+// Offsets of a token's entries; then list, group, rank and view of each membership (ops/attend/plan_tensors.h,
+// visibility.h).
 double plan_bytes_a_token(const HeadGroupConfig& group, std::int64_t n) {
   return static_cast<double>(group.heads) * (8.0 + memberships(group, n) * (4 + 8 + 4 + 16));
 }

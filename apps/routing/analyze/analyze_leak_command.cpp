@@ -1,0 +1,168 @@
+#include "commands.h"
+#include "lab/figures/figure_canvas.h"
+#include "lab/leak/leak_figure.h"
+#include "lab/leak/leak_runs.h"
+#include "lab/leak/leak_text.h"
+#include "routing/core/error.h"
+#include "routing/core/files.h"
+#include "routing/data/dataset.h"
+#include "routing/data/prepared.h"
+#include "routing/model/weights.h"
+#include "shell/command_line.h"
+#include "shell/run_model.h"
+#include "train/training_display.h"
+
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace routing {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct LeakOptions {
+  std::vector<std::string> runs;
+  std::string checkpoint = "last";
+  std::string data;
+  std::string split = "test";
+  std::string precision;
+  std::int64_t windows = 64;
+  std::int64_t positions = 24;
+  std::uint64_t seed = 1;
+  std::int64_t checks = 8;
+  bool check_all = false;
+  std::vector<std::string> paths;
+  bool json = false;
+};
+
+bool is_table(const fs::path& path) {
+  return path.extension() == ".md" || path.extension() == ".csv" || path.extension() == ".json";
+}
+
+DataConfig data_of(const LeakOptions& options, const fs::path& model) {
+  const ExperimentConfig config = load_model_config(model);
+  require<ConfigError>(!options.data.empty() || !config.data.path.empty(), model.string(),
+                       ": names no data; give some with --data PATH");
+  return run_data_config(model, config, {.path = options.data});
+}
+
+// A part of one training's data may be what another one learned.
+void require_same_data(const std::vector<fs::path>& models) {
+  const DataConfig first = load_model_config(models.front()).data;
+  for (const fs::path& model : models) {
+    const DataConfig own = load_model_config(model).data;
+    require<ConfigError>(tidy_path(own.path) == tidy_path(first.path) && own.split == first.split, model.string(),
+                         ": was trained on ", own.path, " cut ", own.split, ", but ", models.front().string(), " on ",
+                         first.path, " cut ", first.split, "; compare models that were trained on the same data");
+  }
+}
+
+void write_result(const LeakReport& report, const LeakSource& source, const fs::path& path) {
+  if (path.extension() == ".md") return write_file_at_once(path, leak_markdown(report, source));
+  if (path.extension() == ".csv") return write_file_at_once(path, leak_csv(report));
+  if (path.extension() == ".json") return write_file_at_once(path, leak_json(report, source) + "\n");
+  write_leak_figure(report, path);
+}
+
+int run(const LeakOptions& options, const ProgramOptions& program) {
+  // Wrong names first, before minutes of work.
+  for (const std::string& path : options.paths) {
+    if (!is_table(path)) figure_format(path);
+  }
+  LeakJob job{.part = options.split,
+              .windows = options.windows,
+              .positions = options.positions,
+              .seed = options.seed,
+              .checks = options.checks,
+              .check_all = options.check_all};
+  for (const std::string& name : options.runs) {
+    job.models.push_back(model_file(name, options.checkpoint));
+    require<ConfigError>(load_model_config(job.models.back()).model.encoder_layers == 0, name,
+                         ": is an encoder-decoder, but the leak is measured of decoder-only models");
+  }
+  require_same_data(job.models);
+  if (!options.precision.empty()) {
+    job.precision = chosen_precision(options.precision, load_model_config(job.models.front()));
+  }
+  TrainingDisplay display(program.quiet);
+  const DataConfig config = data_of(options, job.models.front());
+  const Dataset data(
+      config, {.train_needed = options.data.empty(), .notes = [&](const std::string& line) { display.say(line); }});
+  job.progress = [&](const std::string& model, std::int64_t done, std::int64_t all) {
+    display.progress(model + ": pass", done, all);
+  };
+  const std::vector<LeakRun> runs = measure_leak_of_models(job, data);
+  display.finish();
+  const LeakReport report = leak_report(runs, data.facts().tokens);
+  const LeakSource source{.data = "the " + options.split + " part of " + data.path().string(),
+                          .label = data.facts().label()};
+  for (const std::string& path : options.paths) write_result(report, source, path);
+  std::cout << (options.json ? leak_json(report, source) + "\n" : leak_markdown(report, source));
+  return kDone;
+}
+
+void add_sampling_options(CLI::App& app, LeakOptions& options) {
+  app.add_option("--windows", options.windows, "windows to sample, of the length of training")
+      ->type_name("N")
+      ->check(whole_number(2))
+      ->capture_default_str()
+      ->group("Sampling");
+  app.add_option("--positions", options.positions, "positions in each, spread over it; each costs up to two passes")
+      ->type_name("N")
+      ->check(whole_number(1))
+      ->capture_default_str()
+      ->group("Sampling");
+  app.add_option("--seed", options.seed, "fixes the sampled places")
+      ->type_name("N")
+      ->check(whole_number(0))
+      ->capture_default_str()
+      ->group("Sampling");
+  app.add_option("--checks", options.checks, "samples to compare where a pattern promises equal bits")
+      ->type_name("N")
+      ->check(whole_number(1))
+      ->capture_default_str()
+      ->group("Sampling");
+  app.add_flag("--check-all", options.check_all, "compare all of them")->disable_flag_override()->group("Sampling");
+}
+
+}  // namespace
+
+Command add_analyze_leak(CLI::App& analyze, const ProgramOptions& program_options) {
+  const auto options = std::make_shared<LeakOptions>();
+  CLI::App* app = analyze.add_subcommand(
+      "leak",
+      "Measure what a likelihood owes to the future\n\n"
+      "Scores sampled tokens with their real future, with another one in its place, and with none. RUNs are trained\n"
+      "alike but for their selection; several seeds of one selection are averaged.");
+  app->add_option("RUN", options->runs, "folders of runs, or model.safetensors files")->required()->group("Model");
+  app->add_option("--checkpoint", options->checkpoint, "which checkpoint of the runs: best, last, or a step")
+      ->type_name("WHICH")
+      ->capture_default_str()
+      ->group("Model");
+  app->add_option("--precision", options->precision, "of matrix products: fp32, bf16 or auto; default: as trained")
+      ->type_name("P")
+      ->group("Model");
+  app->add_option("--data", options->data, "file or folder; default: what the models were trained on")
+      ->type_name("PATH")
+      ->group("Data");
+  app->add_option("--split", options->split, "train, valid or test")
+      ->type_name("PART")
+      ->check(CLI::IsMember({"train", "valid", "test"}))
+      ->capture_default_str()
+      ->group("Data");
+  add_sampling_options(*app, *options);
+  app->add_option("--out", options->paths, "file to write: .png, .svg, .md, .csv or .json; may be repeated")
+      ->type_name("FILE")
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->group("Output");
+  app->add_flag("--json", options->json, "print the result as JSON")->disable_flag_override()->group("Output");
+  app->footer("Example  routing analyze leak runs/balanced runs/nearest runs/local --out leak.png\n" +
+              exit_code_line());
+  return {app, [options, &program_options] { return run(*options, program_options); }};
+}
+
+}  // namespace routing

@@ -1,0 +1,132 @@
+#include "bench/bench_options.h"
+#include "bench/bench_output.h"
+#include "commands.h"
+#include "lab/bench/decode_bench.h"
+#include "routing/config/resolve.h"
+#include "shell/command_line.h"
+#include "shell/output.h"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace routing {
+namespace {
+
+// Of the passes that set centroids up; a window must fit.
+constexpr std::int64_t kSetupTokens = 2048;
+
+struct DecodeOptions : BenchOptions {
+  bench::DecodeBench decode;
+  std::int64_t layers = 6;
+  std::int64_t width = 512;
+  std::int64_t heads = 8;
+  std::int64_t window = 256;
+  std::int64_t clusters = 32;
+  std::int64_t vocabulary = 256;
+  std::vector<std::string> settings;
+};
+
+ExperimentConfig config_of(const DecodeOptions& options) {
+  std::vector<std::string> settings;
+  const auto set = [&](const char* key, std::int64_t value) {
+    settings.push_back(std::string(key) + "=" + std::to_string(value));
+  };
+  set("model.layers", options.layers);
+  set("model.width", options.width);
+  set("model.feedforward_width", 4 * options.width);
+  set("model.vocab_size", options.vocabulary);
+  set("attention.heads", options.heads);
+  set("attention.content_heads", (options.heads + 1) / 2);
+  for (const char* key : {"local.window", "routing.window", "lsh.window"}) set(key, options.window);
+  for (const char* key : {"routing.clusters", "lsh.buckets"}) set(key, options.clusters);
+  set("train.sequence_length", std::max(kSetupTokens, options.window));
+  set("train.seed", static_cast<std::int64_t>(options.seed));
+  settings.insert(settings.end(), options.settings.begin(), options.settings.end());
+  return resolve({.settings = settings});
+}
+
+void add_number_list(CLI::App& app, const std::string& name, std::vector<std::int64_t>& numbers,
+                     const std::string& text) {
+  std::string defaults;
+  for (const std::int64_t number : numbers) defaults += (defaults.empty() ? "" : ",") + std::to_string(number);
+  app.add_option(name, numbers, text)
+      ->type_name("LIST")
+      ->delimiter(',')
+      ->check(whole_number(1))
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->default_str(defaults)
+      ->group("Cases");
+}
+
+void print_summary(BenchOutput& output, const bench::DecodeSummary& summary) {
+  nlohmann::ordered_json object{{"bench", "decode-summary"},
+                                {"pattern", summary.content},
+                                {"precision", summary.precision},
+                                {"batch", summary.batch},
+                                {"first_position", summary.first_position},
+                                {"last_position", summary.last_position},
+                                {"last_over_first", summary.last_over_first},
+                                {"step_over_read", summary.step_over_read}};
+  object["rerun_over_step"] = summary.rerun_over_step ? nlohmann::ordered_json(*summary.rerun_over_step) : nullptr;
+  const std::string last = std::to_string(summary.last_position);
+  std::string text = summary.content + " " + summary.precision + ", batch " + std::to_string(summary.batch) +
+                     ": a step at " + last + " takes " + fixed_digits(summary.last_over_first, 2) + " x one at " +
+                     std::to_string(summary.first_position) + ", " + fixed_digits(summary.step_over_read, 2) +
+                     " x reading the weights";
+  if (summary.rerun_over_step)
+    text += "; the prefix again takes " + fixed_digits(*summary.rerun_over_step, 0) + " x a step";
+  output.print_line(object, text);
+}
+
+int run(const DecodeOptions& options, const ProgramOptions& program) {
+  chosen_precisions(options);
+  BenchOutput output(program, options.json);
+  bench::DecodeBench decode = options.decode;
+  decode.config = config_of(options);
+  decode.precisions = options.precisions;
+  decode.runner = {.repeats = options.repeats, .progress = bench_progress(program)};
+  const std::vector<bench::Row> rows = bench::bench_decode(decode);
+  output.print(rows);
+  for (const bench::DecodeSummary& summary : bench::summarise_decoding(rows)) print_summary(output, summary);
+  return kDone;
+}
+
+}  // namespace
+
+Command add_bench_decode(CLI::App& bench_app, const ProgramOptions& program) {
+  const auto options = std::make_shared<DecodeOptions>();
+  CLI::App* app = bench_app.add_subcommand(
+      "decode",
+      "What one more token costs, early and late in a sequence\n\n"
+      "A byte-level model with local and content heads decodes random bytes with its cache. ratio of a step is its\n"
+      "time over that of reading the weights once from memory; docs/performance.md explains the other rows.");
+  add_word_list(*app, "--content", options->decode.contents,
+                "what content heads read: local, full, strided, lsh, routing");
+  add_number_list(*app, "--positions", options->decode.positions, "tokens read before the steps that are timed");
+  add_number_list(*app, "--batch", options->decode.batches, "sequences decoded together");
+  add_size(*app, "--layers", options->layers, "layers");
+  add_size(*app, "--width", options->width, "of the model; feed-forward layers have four times");
+  add_size(*app, "--heads", options->heads, "heads; half of them follow the content");
+  add_size(*app, "--window", options->window, "of all patterns");
+  add_size(*app, "--clusters", options->clusters, "clusters of a routed head");
+  add_size(*app, "--vocab", options->vocabulary, "tokens that exist");
+  app->add_option("--prefix", options->decode.prefix, "tokens of prefill and re-run; 0 leaves both out")
+      ->type_name("N")
+      ->check(whole_number(0))
+      ->capture_default_str()
+      ->group("Sizes");
+  app->add_option("--set", options->settings, "change one configuration key; may be repeated")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->group("Model");
+  add_measuring_options(*app, *options);
+  app->footer("Example  routing bench decode --layers 2 --width 128 --positions 100,1000 --prefix 1024\n" +
+              exit_code_line());
+  return {app, [options, &program] { return run(*options, program); }};
+}
+
+}  // namespace routing

@@ -1,0 +1,124 @@
+#include "bench/bench_options.h"
+#include "bench/bench_output.h"
+#include "commands.h"
+#include "lab/bench/train_bench.h"
+#include "routing/config/resolve.h"
+#include "shell/command_line.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace routing {
+namespace {
+
+// The sizes of the benchmark, key by key; what stands here is the default where no preset is named.
+struct SizeOption {
+  const char* name;
+  std::vector<std::string> keys;
+  const char* value;
+  const char* text;
+};
+
+const std::vector<SizeOption>& size_options() {
+  static const std::vector<SizeOption> all{
+      {"-n,--tokens", {"train.sequence_length"}, "8192", "tokens of a sequence"},
+      {"--batch", {"train.batch_size"}, "1", "sequences"},
+      {"--layers", {"model.layers"}, "6", "layers"},
+      {"--width", {"model.width"}, "512", "of the model; feed-forward layers have four times"},
+      {"--heads", {"attention.heads"}, "8", "heads; half of them follow the content"},
+      {"--window", {"local.window", "routing.window", "random.window", "lsh.window"}, "256", "of all patterns"},
+      {"--clusters", {"routing.clusters", "random.groups", "lsh.buckets"}, "32", "clusters of a routed head"},
+  };
+  return all;
+}
+
+struct TrainBenchOptions : BenchOptions {
+  std::vector<std::string> contents = {"local", "routing"};
+  std::vector<std::int64_t> values = std::vector<std::int64_t>(size_options().size(), 0);  // 0: not given
+  std::int64_t dim = 0;
+  std::string preset;
+  std::vector<std::string> settings;
+  std::string data;
+  bool relative = false;
+};
+
+// What no preset says: no relative tables, and an even share of heads for the content.
+std::vector<std::string> settings_of(const TrainBenchOptions& options) {
+  std::vector<std::string> settings;
+  const bool plain = options.preset.empty();
+  if (plain && !options.relative) settings.emplace_back("local.relative=none");
+  if (plain) settings.emplace_back("train.schedule=constant");
+  for (std::size_t index = 0; index < size_options().size(); ++index) {
+    const SizeOption& option = size_options()[index];
+    const bool given = options.values[index] > 0;
+    if (!given && !plain) continue;
+    const std::string value = given ? std::to_string(options.values[index]) : option.value;
+    const std::int64_t number = std::stoll(value);
+    for (const std::string& key : option.keys) settings.push_back(key + "=" + value);
+    if (option.keys[0] == "model.width") settings.push_back("model.feedforward_width=" + std::to_string(4 * number));
+    if (option.keys[0] == "attention.heads") {
+      settings.push_back("attention.content_heads=" + std::to_string((number + 1) / 2));
+    }
+  }
+  if (options.dim > 0) settings.push_back("model.head_dim=" + std::to_string(options.dim));
+  settings.push_back("train.seed=" + std::to_string(options.seed));
+  settings.insert(settings.end(), options.settings.begin(), options.settings.end());
+  return settings;
+}
+
+int run(const TrainBenchOptions& options, const ProgramOptions& program) {
+  chosen_precisions(options);
+  const ExperimentConfig config = resolve({.preset = options.preset, .settings = settings_of(options)});
+  BenchOutput output(program, options.json);
+  output.print(bench::bench_train({.config = config,
+                                   .contents = options.contents,
+                                   .precisions = options.precisions,
+                                   .data = options.data,
+                                   .runner = {.repeats = options.repeats, .progress = bench_progress(program)}}));
+  return kDone;
+}
+
+}  // namespace
+
+Command add_bench_train(CLI::App& bench_app, const ProgramOptions& program) {
+  const auto options = std::make_shared<TrainBenchOptions>();
+  CLI::App* app = bench_app.add_subcommand(
+      "train",
+      "Whole training steps: tokens a second, peak memory, share of the GEMM rate\n\n"
+      "A byte-level model on random bytes. ratio is the time of a step relative to the first content, in the same\n"
+      "precision; docs/performance.md explains the columns.");
+  add_word_list(*app, "--content", options->contents, "what content heads read: local, routing, lsh …");
+  for (std::size_t index = 0; index < size_options().size(); ++index) {
+    const SizeOption& option = size_options()[index];
+    app->add_option(option.name, options->values[index], option.text)
+        ->type_name("N")
+        ->check(whole_number(1))
+        ->default_str(option.value)
+        ->group("Sizes");
+  }
+  app->add_option("--dim", options->dim, "of a head; default: width / heads")
+      ->type_name("N")
+      ->check(whole_number(1))
+      ->group("Sizes");
+  app->add_flag("--relative", options->relative, "local heads with relative tables")
+      ->disable_flag_override()
+      ->group("Sizes");
+  app->add_option("--preset", options->preset, "sizes and all else from a preset; `routing presets` lists them")
+      ->type_name("NAME")
+      ->group("Model");
+  app->add_option("--set", options->settings, "change one configuration key; may be repeated")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->group("Model");
+  app->add_option("--data", options->data, "train on the first bytes of a file instead")
+      ->type_name("FILE")
+      ->group("Model");
+  add_measuring_options(*app, *options);
+  app->footer("Example  routing bench train -n 512 --layers 2 --width 128 --window 64 --clusters 8\n" +
+              exit_code_line());
+  return {app, [options, &program] { return run(*options, program); }};
+}
+
+}  // namespace routing

@@ -1,0 +1,309 @@
+#include "commands.h"
+#include "evaluate/eval_recall.h"
+#include "evaluate/eval_recurrence.h"
+#include "evaluate/eval_run.h"
+#include "routing/core/error.h"
+#include "routing/data/tasks/sequence_tasks.h"
+#include "routing/evaluation/measures.h"
+#include "routing/evaluation/scored_text.h"
+#include "routing/evaluation/target_accuracy.h"
+#include "routing/evaluation/token_likelihood.h"
+#include "routing/model/weights.h"
+#include "shell/command_line.h"
+#include "shell/output.h"
+#include "shell/run_model.h"
+#include "train/training_display.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace routing {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::int64_t kPairs = 64;  // scored of made-up pairs unless --limit-tokens says otherwise
+
+struct Outcome {
+  fs::path model;
+  std::string validity;
+  std::string data_label;
+  std::string audit;
+  double entropy = 1.0;
+  double subwords_per_word = 0.0;
+  ScoredTokens scored = {};
+};
+
+nlohmann::ordered_json json_of(const EvalOptions& options, const Dataset& data, const Likelihood& likelihood,
+                               const std::vector<Measure>& all, const Outcome& outcome) {
+  nlohmann::ordered_json object{{"model", outcome.model.string()},
+                                {"data", data.path().string()},
+                                {"split", options.split},
+                                {"tokens", likelihood.tokens},
+                                {"token_kind", to_string(data.facts().tokens)},
+                                {"eval_loss_nats", likelihood.nats_per_token()}};
+  for (const Measure& measure : all) object[measure.key] = measure.value;
+  if (outcome.subwords_per_word > 0.0) object["subwords_per_word"] = outcome.subwords_per_word;
+  if (outcome.scored.words > 0) object["words"] = outcome.scored.words;
+  if (outcome.scored.bytes > 0) object["bytes"] = outcome.scored.bytes;
+  object["sequence_length"] = likelihood.sequence_length;
+  object["stride"] = likelihood.stride;
+  object["windows"] = likelihood.windows;
+  object["validity"] = outcome.validity;
+  object["audit"] = outcome.audit;
+  if (!outcome.data_label.empty()) object["data_label"] = outcome.data_label;
+  if (!data.facts().missing.empty()) object["missing"] = data.facts().missing;
+  if (!likelihood.routing.empty()) object["occupancy_entropy_min"] = outcome.entropy;
+  return object;
+}
+
+std::string windows_text(const Likelihood& likelihood, const DataFacts& facts) {
+  const std::string text = std::to_string(likelihood.windows) + " of " + std::to_string(likelihood.sequence_length);
+  if (facts.is_image()) {
+    return likelihood.sequence_length == facts.record_length()
+               ? text + " values, an image each"
+               : text + " values, the first of an image with " + std::to_string(facts.record_length());
+  }
+  return text + (likelihood.stride == likelihood.sequence_length
+                     ? " tokens, disjoint"
+                     : " tokens, " + std::to_string(likelihood.stride) + " new in each");
+}
+
+void print_lines(const EvalOptions& options, const Dataset& data, const Likelihood& likelihood,
+                 const std::vector<Measure>& all, const Outcome& outcome) {
+  const std::string labels =
+      outcome.data_label.empty() ? outcome.validity : outcome.validity + ", " + outcome.data_label;
+  std::vector<std::pair<std::string, std::string>> lines;
+  for (const Measure& measure : all) {
+    const bool only_bytes = data.facts().tokens == TokenKind::bytes;
+    lines.emplace_back(measure.name, fixed_digits(measure.value, 4) + "   " + labels +
+                                         (only_bytes ? "" : "   (" + measure.note + ")"));
+  }
+  lines.emplace_back("nats/token", fixed_digits(likelihood.nats_per_token(), 4) + "   " + labels);
+  lines.emplace_back("data", std::to_string(likelihood.tokens) + " " + std::string(to_string(data.facts().tokens)) +
+                                 ", " + (options.limit_tokens > 0 ? "the first of the " : "the ") + options.split +
+                                 " part of " + data.path().string());
+  if (!data.facts().missing.empty()) lines.emplace_back("partial", data.facts().missing);
+  lines.emplace_back("windows", windows_text(likelihood, data.facts()));
+  lines.emplace_back("model", outcome.model.string());
+  lines.emplace_back("audit", outcome.audit);
+  if (!likelihood.routing.empty()) {
+    lines.emplace_back(
+        "occupancy", "entropy at least " + fixed_digits(outcome.entropy, 3) + " of log(clusters) in every routed head");
+  }
+  print_pairs(lines, 19);
+}
+
+// Made-up data: how many targets of pairs, or answers of recall, does the model get right?
+int run_made_up(const EvalOptions& options, const ExperimentConfig& config, const fs::path& path) {
+  require<ConfigError>(options.data.empty() && options.split != "all", path.string(), ": was trained on made-up data, ",
+                       "of which every part is endless; leave out --data, and choose --split train, valid or test");
+  require<ConfigError>(options.stride == 0, path.string(), ": was trained on made-up data, which come in whole ",
+                       "sequences; leave out --stride");
+  if (config.data.format == DataFormat::recall) {
+    const std::int64_t length = options.sequence_length > 0 ? options.sequence_length : config.train.sequence_length;
+    const std::int64_t sequences = std::max<std::int64_t>(1, options.limit_tokens / length);
+    return eval_recall({.model = path,
+                        .split = options.split,
+                        .sequences = options.limit_tokens > 0 ? sequences : kPairs,
+                        .batch_size = options.batch_size > 0 ? options.batch_size : config.eval.batch_size,
+                        .sequence_length = length,
+                        .precision = chosen_precision(options.precision, config),
+                        .json = options.json},
+                       config);
+  }
+  const SequencePairs pairs(sequence_task_options(config));
+  const std::int64_t of_a_pair = pairs.options().longest + 1;
+  EncoderDecoder model = load_encoder_decoder(path);
+  const TargetScore score = score_pairs(
+      *model, pairs,
+      {.part = options.split,
+       .pairs = options.limit_tokens > 0 ? std::max<std::int64_t>(1, options.limit_tokens / of_a_pair) : kPairs,
+       .batch_size = options.batch_size > 0 ? options.batch_size : config.eval.batch_size,
+       .precision = chosen_precision(options.precision, config)});
+  const std::string validity = validity_label(config);
+  if (options.json) {
+    std::cout << nlohmann::ordered_json{{"model", path.string()},
+                                        {"data", to_string(config.data.format)},
+                                        {"split", options.split},
+                                        {"tokens", score.tokens},
+                                        {"eval_loss_nats", score.nats_per_token()},
+                                        {"accuracy", score.accuracy()},
+                                        {"sequence_length", of_a_pair},
+                                        {"validity", validity},
+                                        {"audit", audit_text(load_model_notes(path))}}
+              << "\n";
+    return kDone;
+  }
+  print_pairs({{"accuracy", fixed_digits(score.accuracy(), 5) + "   " + validity},
+               {"nats/token", fixed_digits(score.nats_per_token(), 5)},
+               {"data", std::to_string(score.tokens) + " targets in sequences of " + std::to_string(of_a_pair) + ", " +
+                            std::string(to_string(config.data.format)) + ", part " + options.split},
+               {"model", path.string()},
+               {"audit", audit_text(load_model_notes(path))}},
+              12);
+  return kDone;
+}
+
+fs::path decoder_only_file(const EvalOptions& options, const std::string& run) {
+  const fs::path path = model_file(run, options.checkpoint);
+  const DataFormat format = load_model_config(path).data.format;
+  require<ConfigError>(!is_made_up(format), path.string(), ": was trained on made-up data (", to_string(format),
+                       "), whose answers are known by their distance; --by-recurrence is for models of real data");
+  return path;
+}
+
+RecurrenceResult evaluate_by_recurrence(const EvalOptions& options, const EvalRun& run, TrainingDisplay& display,
+                                        Likelihood& likelihood) {
+  RecurrenceResult result{.options = recurrence_options(options, run)};
+  const auto into = [&](std::vector<WindowRecurrence>& windows) {
+    return [&](const ScoredWindow& window) { windows.push_back(window_recurrence(window, result.options)); };
+  };
+  if (options.against.empty()) {
+    likelihood = evaluate(options, run, display, into(result.windows));
+    return result;
+  }
+  // Opened before the first is evaluated, so that what cannot be compared is refused at once.
+  result.against = decoder_only_file(options, options.against);
+  const EvalRun other = open_eval_run(options, result.against, display);
+  require_same_windows(options, run, other);
+  result.other_validity = validity_label(other.config());
+  likelihood = evaluate(options, run, display, into(result.windows));
+  evaluate(options, other, display, into(result.other_windows));
+  return result;
+}
+
+int run(const EvalOptions& options, const ProgramOptions& program) {
+  require<ConfigError>(options.by_recurrence || (options.against.empty() && options.context == 0 && options.reach == 0),
+                       "--against, --context and --reach are for --by-recurrence; give that too");
+  const fs::path path =
+      options.by_recurrence ? decoder_only_file(options, options.run) : model_file(options.run, options.checkpoint);
+  if (const ExperimentConfig pairs = load_model_config(path); is_made_up(pairs.data.format)) {
+    return run_made_up(options, pairs, path);
+  }
+  TrainingDisplay display(program.quiet);
+  const EvalRun evaluated = open_eval_run(options, path, display);
+  const ExperimentConfig& config = evaluated.config();
+  const Dataset& data = *evaluated.data;
+  const ModelNotes notes = load_model_notes(path);
+  Likelihood likelihood;
+  RecurrenceResult recurrence;
+  if (options.by_recurrence) {
+    recurrence = evaluate_by_recurrence(options, evaluated, display, likelihood);
+  } else {
+    likelihood = evaluate(options, evaluated, display, {});
+  }
+  const double rule = options.subwords_per_word > 0.0 ? options.subwords_per_word : config.eval.subwords_per_word;
+  const ScoredTokens counted = scored_text(likelihood, data, part_name(options));
+  const std::vector<Measure> all = measures(data.facts().tokens, counted, rule);
+  const Outcome outcome{.model = path,
+                        .validity = validity_label(config),
+                        .data_label = notes.data_label.empty() ? data.facts().label() : notes.data_label,
+                        .audit = audit_text(notes),
+                        .entropy = smallest_occupancy_entropy(likelihood.routing),
+                        .subwords_per_word = rule,
+                        .scored = counted};
+  if (options.json) {
+    nlohmann::ordered_json object = json_of(options, data, likelihood, all, outcome);
+    if (options.by_recurrence) object["recurrence"] = recurrence_json(recurrence, evaluated);
+    std::cout << object << "\n";
+  } else {
+    print_lines(options, data, likelihood, all, outcome);
+    if (options.by_recurrence) print_recurrence(recurrence, evaluated);
+  }
+  return kDone;
+}
+
+void add_data_options(CLI::App& app, EvalOptions& options) {
+  app.add_option("--data", options.data, "file or folder; default: what the model was trained on")
+      ->type_name("PATH")
+      ->group("Data");
+  app.add_option("--vocabulary", options.vocabulary, "of words or subwords; default: the one the run keeps")
+      ->type_name("FILE")
+      ->group("Data");
+  app.add_option("--split", options.split, "train, valid, test, or all of data that come in one piece")
+      ->type_name("PART")
+      ->check(CLI::IsMember({"train", "valid", "test", "all"}))
+      ->capture_default_str()
+      ->group("Data");
+  app.add_option("--limit-tokens,--limit-bytes", options.limit_tokens, "only the first so many tokens of the part")
+      ->type_name("N")
+      ->check(whole_number(1))
+      ->group("Data");
+  app.add_flag("--require-whole", options.require_whole, "refuse a part of a data set instead of labelling its figures")
+      ->disable_flag_override()
+      ->group("Data");
+  app.add_option("--subwords-per-word", options.subwords_per_word,
+                 "perplexity a word by the authors' rule, 1.248 for PG-19; default: by counted words")
+      ->type_name("R")
+      ->check(CLI::PositiveNumber)
+      ->group("Data");
+}
+
+void add_window_options(CLI::App& app, EvalOptions& options) {
+  app.add_option("--stride", options.stride,
+                 "new tokens a window, the rest is context; default: as trained, eval.stride")
+      ->type_name("N")
+      ->check(whole_number(1))
+      ->group("Windows");
+  app.add_option("--sequence-length", options.sequence_length, "tokens a window; default: as trained")
+      ->type_name("N")
+      ->check(whole_number(1))
+      ->group("Windows");
+  app.add_option("--batch-size", options.batch_size, "windows at once; changes speed and memory only")
+      ->type_name("N")
+      ->check(whole_number(1))
+      ->group("Windows");
+  app.add_option("--precision", options.precision, "of matrix products: fp32, bf16 or auto; default: as trained")
+      ->type_name("P")
+      ->group("Windows");
+}
+
+void add_recurrence_options(CLI::App& app, EvalOptions& options) {
+  app.add_flag("--by-recurrence", options.by_recurrence,
+               "also by how far back the tokens before a target last occurred, with 95 % intervals over windows")
+      ->disable_flag_override()
+      ->group("Recurrence");
+  app.add_option("--against", options.against, "another run on the same windows: differences, paired by window")
+      ->type_name("RUN2")
+      ->group("Recurrence");
+  app.add_option("--context", options.context, "tokens before a target; default: 8, of words and subwords 2")
+      ->type_name("N")
+      ->check(whole_number(1))
+      ->group("Recurrence");
+  app.add_option("--reach", options.reach, "what counts as near; default: the sum of the local windows of all layers")
+      ->type_name("N")
+      ->check(whole_number(1))
+      ->group("Recurrence");
+}
+
+}  // namespace
+
+Command add_eval(CLI::App& program, const ProgramOptions& program_options) {
+  const auto options = std::make_shared<EvalOptions>();
+  CLI::App* app = program.add_subcommand("eval",
+                                         "Bits per byte, bits per dim or perplexity of a trained model\n\n"
+                                         "Predicts every token of the split exactly once, in windows of the training "
+                                         "length; RUN is the folder of a run, of\n"
+                                         "one of its checkpoints, or a model.safetensors.");
+  app->add_option("RUN", options->run, "what to evaluate")->required()->group("Model");
+  app->add_option("--checkpoint", options->checkpoint, "which checkpoint of a run: best, last, or a step")
+      ->type_name("WHICH")
+      ->capture_default_str()
+      ->group("Model");
+  add_data_options(*app, *options);
+  add_window_options(*app, *options);
+  add_recurrence_options(*app, *options);
+  app->add_flag("--json", options->json, "print the result as JSON")->disable_flag_override()->group("Output");
+  app->footer("Example  routing eval runs/first --split test --stride 512\n" + exit_code_line());
+  return {app, [options, &program_options] { return run(*options, program_options); }};
+}
+
+}  // namespace routing

@@ -1,0 +1,35 @@
+#include "shell/output.h"
+
+#include "routing/core/error.h"
+
+#include <cerrno>
+#include <csignal>
+#include <iomanip>
+#include <iostream>
+#include <sstream>
+
+namespace routing {
+
+std::string fixed_digits(double value, int digits) {
+  std::ostringstream text;
+  text << std::fixed << std::setprecision(digits) << value;
+  return text.str();
+}
+
+void print_pairs(const std::vector<std::pair<std::string, std::string>>& pairs, int column) {
+  for (const auto& [name, value] : pairs) std::cout << std::left << std::setw(column) << name << value << "\n";
+}
+
+void write_now(std::string_view text) {
+  errno = 0;
+  std::cout << text << std::flush;
+  if (std::cout) return;
+  if (errno == EPIPE) {
+    // Somebody above us had the signal ignored.
+    std::signal(SIGPIPE, SIG_DFL);
+    std::raise(SIGPIPE);
+  }
+  throw FileError("the text could not be written to standard output; is the disk full?");
+}
+
+}  // namespace routing

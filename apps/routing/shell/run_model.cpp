@@ -1,0 +1,119 @@
+#include "shell/run_model.h"
+
+#include "routing/core/error.h"
+#include "routing/data/formats.h"
+#include "routing/data/prepared.h"
+#include "routing/data/tokenizers/byte_tokenizer.h"
+#include "routing/data/tokenizers/tokenizers.h"
+#include "routing/model/weights.h"
+#include "routing/training/learner.h"
+#include "routing/training/run_directory.h"
+#include "shell/command_line.h"
+
+#include <string_view>
+#include <system_error>
+
+namespace routing {
+namespace {
+
+namespace fs = std::filesystem;
+
+TokenKind kind_of_file(const fs::path& file, const DataConfig& data) {
+  const TokenKind said = kind_of(data);
+  if (said == TokenKind::words || said == TokenKind::subwords) return said;
+  return file.extension() == ".model" ? TokenKind::subwords : TokenKind::words;
+}
+
+bool reads_bytes(const ExperimentConfig& config, const std::string& learned_hash) {
+  if (!learned_hash.empty()) return learned_hash == DataFacts().tokenizer_hash;
+  return kind_of(config.data) == TokenKind::bytes;
+}
+
+}  // namespace
+
+fs::path model_file(const fs::path& run, const std::string& checkpoint) {
+  std::error_code ignored;
+  if (fs::is_regular_file(run, ignored)) return run;
+  if (fs::is_regular_file(run / "model.safetensors", ignored)) return run / "model.safetensors";
+  return RunDirectory(run).find_checkpoint(checkpoint).model();
+}
+
+fs::path kept_tokenizer(const fs::path& model, TokenKind kind) {
+  const fs::path beside = fs::absolute(model).parent_path();
+  for (const fs::path& folder : {beside, beside.parent_path().parent_path()}) {
+    fs::path file = tokenizer_file(folder, kind);
+    std::error_code ignored;
+    if (!file.empty() && fs::is_regular_file(file, ignored)) return file;
+  }
+  return {};
+}
+
+TokenKind kind_of(const DataConfig& data) {
+  std::error_code ignored;
+  if (data.tokens != TokenKind::automatic) return data.tokens;
+  if (is_prepared(data.path)) return read_data_facts(data.path).tokens;
+  const bool known = data.format != DataFormat::automatic || fs::exists(data.path, ignored);
+  if (!known) return TokenKind::automatic;
+  return token_kind(data.format == DataFormat::automatic ? detect_format(data.path) : data.format, data.tokens);
+}
+
+std::unique_ptr<Tokenizer> model_tokenizer(const fs::path& model, const ExperimentConfig& config,
+                                           const std::string& vocabulary) {
+  const std::string learned = load_model_notes(model).tokenizer_hash;
+  if (reads_bytes(config, learned)) {
+    require<ConfigError>(vocabulary.empty(), model.string(), ": reads bytes, which need no vocabulary; leave out ",
+                         "--vocabulary ", vocabulary);
+    return std::make_unique<ByteTokenizer>();
+  }
+  fs::path file = vocabulary;
+  TokenKind kind = vocabulary.empty() ? TokenKind::automatic : kind_of_file(file, config.data);
+  for (const TokenKind candidate : {TokenKind::words, TokenKind::subwords}) {
+    if (!file.empty()) break;
+    file = kept_tokenizer(model, candidate);
+    kind = candidate;
+  }
+  require<FileError>(!file.empty(), model.string(),
+                     ": the vocabulary of its tokens is not kept in the run's folder (vocabulary.txt or "
+                     "subwords.model); give it with --vocabulary FILE");
+  std::unique_ptr<Tokenizer> tokenizer = load_tokenizer(to_string(kind), file);
+  require<ConfigError>(learned.empty() || learned == tokenizer->hash(), file.string(),
+                       ": its tokens are those of vocabulary ", tokenizer->hash(), ", but ", model.string(),
+                       " learned those of ", learned, "; give the vocabulary of the run with --vocabulary FILE");
+  return tokenizer;
+}
+
+std::string audit_text(const ModelNotes& notes) {
+  return notes.audit.empty() ? "not audited" : notes.audit;
+}
+
+bool is_own_data(const OtherData& other, const ExperimentConfig& config) {
+  return other.path.empty() || tidy_path(other.path) == tidy_path(config.data.path);
+}
+
+DataConfig run_data_config(const fs::path& model, const ExperimentConfig& config, const OtherData& other) {
+  DataConfig data = config.data;
+  if (!is_own_data(other, config)) {
+    data.tokens = kind_of(config.data);
+    data.format = DataFormat::automatic;
+    data.path = tidy_path(other.path).string();
+    data.image_size = config.model.image_height == 0 ? 0 : data.image_size;
+    // What is prepared has its vocabulary, which is compared afterwards.
+    data.vocabulary = is_prepared(data.path) ? "" : kept_tokenizer(model, data.tokens).string();
+  }
+  if (!other.vocabulary.empty()) data.vocabulary = fs::absolute(other.vocabulary).string();
+  return data;
+}
+
+void require_tokens_of_run(const fs::path& model, const Dataset& data) {
+  const std::string learned = load_model_notes(model).tokenizer_hash;
+  require<ConfigError>(learned.empty() || learned == data.facts().tokenizer_hash, data.path().string(),
+                       ": its tokens are those of vocabulary ", data.facts().tokenizer_hash, ", but ", model.string(),
+                       " learned those of ", learned,
+                       "; give the vocabulary of the run with --vocabulary FILE, or data with its tokens");
+}
+
+MatmulPrecision chosen_precision(const std::string& option, const ExperimentConfig& config) {
+  return matmul_precision(option.empty() ? config.train.precision : parse_precision(option));
+}
+
+}  // namespace routing

@@ -1,0 +1,34 @@
+// The points of a curve that a figure shows, cut where values are missing.
+#pragma once
+
+#include "lab/figures/curves_figure.h"
+
+#include <vector>
+
+namespace routing {
+
+struct CurvePoint {
+  double x = 0.0;
+  double y = 0.0;
+  friend bool operator==(const CurvePoint&, const CurvePoint&) = default;
+};
+
+// Neighbours without a gap between them; never empty.
+using CurveRun = std::vector<CurvePoint>;
+
+// Finite and not beyond kLargestShown.
+bool is_shown(double value);
+
+std::vector<CurveRun> runs_of(const Curve& curve);
+
+// The points of all curves.
+CurveRun all_points(const CurvesFigure& figure);
+
+// Whether the curve is drawn twice, as it is and smoothed.
+bool is_smoothed(const Curve& curve);
+
+// A run of the curve as its thick line shows it. Where it is smoothed, values far above the plot count as just out of
+// sight, so that one of them does not lift its whole neighbourhood.
+CurveRun main_line(const Curve& curve, const CurveRun& run, const AxisRange& y);
+
+}  // namespace routing

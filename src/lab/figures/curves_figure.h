@@ -1,0 +1,69 @@
+// Curves over a training run: what is lower is usually better, and what happens late matters most.
+#pragma once
+
+#include "lab/figures/chart_axis.h"
+#include "lab/figures/figure_canvas.h"
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace routing {
+
+// Points with a value that is not finite, or beyond kLargestShown in size, are left out; a line has a gap there.
+struct Curve {
+  std::string name;  // stands at the right, in the colour of the curve
+  std::vector<double> x = {};
+  std::vector<double> y = {};
+  bool points = false;  // dots instead of a line
+};
+
+// A dashed horizontal line.
+struct ReferenceLine {
+  std::string name;
+  double y = 0.0;
+};
+
+struct CurvesFigure {
+  std::string title;
+  std::string x_label;
+  std::string y_label;
+  std::vector<Curve> curves;
+  std::vector<ReferenceLine> references;
+};
+
+inline constexpr double kLargestShown = 1e30;
+
+// A line of at least so many values is drawn twice: thin and pale as it is, thick and smoothed on top.
+inline constexpr std::size_t kSmoothFrom = 40;
+
+// Where everything stands, in units of the drawing from the top left corner.
+//
+// The y axis holds all values and references, unless the greatest would squeeze the rest: then it ends a little above
+// the 98th percentile of what comes after the first tenth of the x axis, and `above` says how many values are cut off.
+struct CurvesLayout {
+  double width = 0.0;
+  double height = 0.0;
+  double left = 0.0;  // of the plot
+  double right = 0.0;
+  double top = 0.0;
+  double bottom = 0.0;
+  AxisRange x;
+  AxisRange y;
+  std::size_t above = 0;
+
+  double x_of(double value) const { return left + (right - left) * (value - x.low) / (x.high - x.low); }
+  double y_of(double value) const { return bottom - (bottom - top) * (value - y.low) / (y.high - y.low); }
+};
+
+CurvesLayout curves_layout(const CurvesFigure& figure);
+
+// Draws the figure to a .png or .svg file; the extension decides. Curve i has group_colour(i); curves without a value
+// are not shown.
+//
+// Throws  InputError   x and y of a curve have different lengths
+//         ConfigError  another extension
+//         FileError    the file cannot be written; an existing one is then left as it was
+void write_curves_figure(const CurvesFigure& figure, const std::filesystem::path& path);
+
+}  // namespace routing

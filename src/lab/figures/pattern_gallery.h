@@ -1,0 +1,25 @@
+// The paper's Figure 1 for every pattern: real plans of a short sequence, as panels to draw.
+#pragma once
+
+#include "lab/figures/pattern_figure.h"
+#include "routing/attention/plan/plan.h"
+
+#include <cstdint>
+#include <string>
+
+namespace routing {
+
+// Sequence lengths a reader can still make out; the dense picture of n tokens has n * n cells.
+inline constexpr std::int64_t kShortestGallery = 4;
+inline constexpr std::int64_t kLongestGallery = 512;
+
+// What a head of the first sequence of a plan reads: a cell's colour is the first group that shows it.
+PatternPanel panel_of_plan(const Plan& plan, std::string title, std::string caption, std::int64_t head = 0);
+
+// All patterns, causal and bidirectional, those by position in one row and those by content in the next, with windows
+// and strides of about sqrt(n). Content-based patterns see vectors of a visible mixture: runs of tokens around a few
+// directions; routing has trained its centroids and thresholds on some of it. Throws a ConfigError if n is not within
+// the limits above.
+PatternFigure pattern_gallery(std::int64_t n, std::uint64_t seed);
+
+}  // namespace routing

@@ -1,0 +1,36 @@
+#include "lab/measure/step_timer.h"
+
+#include <chrono>
+
+namespace routing {
+namespace {
+
+constexpr int kUntimedSteps = 1;
+
+TrainingBatch scattered_tokens(const ExperimentConfig& config) {
+  const TrainConfig& train = config.train;
+  const at::Tensor numbers = at::arange(train.batch_size * train.sequence_length, at::kLong);
+  return {.tokens = numbers.mul(2654435761L)
+                        .bitwise_right_shift(7)
+                        .remainder(config.model.vocab_size)
+                        .view({train.batch_size, train.sequence_length}),
+          .sample_ids = at::arange(train.batch_size, at::kLong)};
+}
+
+}  // namespace
+
+StepTimer::StepTimer(const ExperimentConfig& config, const TrainingData* data)
+    : learner_(data == nullptr ? config : data->config()) {
+  for (std::int64_t i = 0; i < config.train.accumulation; ++i) {
+    batches_.push_back(data == nullptr ? scattered_tokens(config) : data->batch(i));
+  }
+  for (int i = 0; i < kUntimedSteps; ++i) learner_.step(batches_);
+}
+
+double StepTimer::seconds_of_a_step() {
+  const auto begin = std::chrono::steady_clock::now();
+  learner_.step(batches_);
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+}  // namespace routing

@@ -1,0 +1,163 @@
+#include "lab/tables/table_plan.h"
+
+#include "lab/measure/step_timer.h"
+#include "routing/core/error.h"
+#include "routing/data/prepared.h"
+#include "routing/training/run_lock.h"
+#include "routing/training/training_data.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <memory>
+#include <string_view>
+#include <thread>
+
+namespace routing {
+namespace {
+
+constexpr int kTimedSteps = 3;
+constexpr std::int64_t kFewestSteps = 10;
+constexpr std::chrono::milliseconds kWait{100};
+
+bool stop_requested(const TableOptions& options) {
+  const auto& asked = options.observer.training.stop_requested;
+  return asked && asked();
+}
+
+bool is_set(const std::vector<std::string>& settings, std::string_view key) {
+  return std::any_of(settings.begin(), settings.end(), [&](const std::string& setting) {
+    return std::string_view(setting).substr(0, setting.find('=')) == key;
+  });
+}
+
+// What the table itself gives every row.
+void refuse_own_keys(const TableOptions& options) {
+  struct OwnKey {
+    std::string_view key, instead;
+  };
+  for (const OwnKey& own : std::array<OwnKey, 4>{{{"train.steps", "--steps"},
+                                                  {"train.minutes", "--minutes"},
+                                                  {"train.seed", "--seeds"},
+                                                  {"data.path", "--data"}}}) {
+    require<ConfigError>(!is_set(options.settings, own.key), "--set ", own.key,
+                         ": a table decides this for all its rows; use ", own.instead);
+  }
+}
+
+TablePlan wanted_plan(const TableSpec& spec, const TableOptions& options) {
+  return {.table = spec.name,
+          .scale = options.scale.value_or(TableScale::tiny),
+          .steps = options.steps,
+          .settings = options.settings};
+}
+
+void require_agreement(const TablePlan& decided, const TableSpec& spec, const TableOptions& options) {
+  const std::string folder = options.folder.string();
+  require<ConfigError>(decided.table == spec.name, folder, ": holds the table ", decided.table, ", not ", spec.name,
+                       "; choose another --out");
+  require<ConfigError>(!options.scale || *options.scale == decided.scale, folder, ": was begun at ",
+                       to_string(decided.scale), " scale, not ", to_string(*options.scale), "; choose another --out");
+  require<ConfigError>(options.steps == 0 || options.steps == decided.steps, folder, ": its rows have ", decided.steps,
+                       " steps, not ", options.steps, "; leave out --steps, or choose another --out");
+  require<ConfigError>(options.settings == decided.settings, folder, ": was begun as ", plan_text(decided),
+                       "; give the same --set again, or choose another --out");
+}
+
+// Median seconds of a step of the row.
+double row_seconds(const ExperimentConfig& config) {
+  const std::unique_ptr<TrainingData> data = open_training_data(config);
+  StepTimer timer(config, data.get());
+  std::array<double, kTimedSteps> seconds{};
+  for (double& value : seconds) value = timer.seconds_of_a_step();
+  std::sort(seconds.begin(), seconds.end());
+  return seconds[kTimedSteps / 2];
+}
+
+// Every part has its minutes: steps x seconds of all runs = minutes x parts.
+std::int64_t steps_for_minutes(const TableSpec& spec, const TableOptions& options, const TablePlan& plan,
+                               const std::vector<std::size_t>& rows) {
+  double seconds = 0.0;
+  for (const std::size_t row : rows) {
+    if (stop_requested(options)) return 0;
+    if (options.observer.notes) options.observer.notes("timing a few steps of " + spec.rows[row].id);
+    seconds += row_seconds(planned_config(spec.rows[row], options, plan, options.seeds.front()));
+  }
+  seconds *= static_cast<double>(options.seeds.size());
+  const double allowed = options.minutes * 60.0 * static_cast<double>(options.part.count);
+  return std::max(kFewestSteps, static_cast<std::int64_t>(allowed / seconds) / 10 * 10);
+}
+
+std::int64_t decided_steps(const TableSpec& spec, const TableOptions& options, const TablePlan& plan,
+                           const std::vector<std::size_t>& rows) {
+  if (options.steps > 0) return options.steps;
+  if (options.minutes > 0.0) {
+    require<ConfigError>(spec.kind == TableKind::trained, "--minutes: ", spec.name,
+                         " times steps and does not train; say how many with --steps");
+    TablePlan few = plan;
+    few.steps = kFewestSteps;
+    return steps_for_minutes(spec, options, few, rows);
+  }
+  const auto& own = plan.scale == TableScale::tiny ? spec.tiny_steps : spec.paper_steps;
+  if (own) return *own;
+  return row_config(spec.rows[rows.front()], {.scale = plan.scale, .selection = options.selection}).train.steps;
+}
+
+// Another process may be deciding: it does not take long, but for timing.
+std::unique_ptr<RunLock> wait_for_lock(const TableOptions& options) {
+  std::filesystem::create_directories(options.folder);
+  bool said = false;
+  while (true) {
+    try {
+      return std::make_unique<RunLock>(options.folder);
+    } catch (const BusyError&) {
+      // Looked at again below.
+    }
+    if (stop_requested(options)) return nullptr;
+    if (!said && options.observer.notes) options.observer.notes("another process is deciding the number of steps");
+    said = true;
+    std::this_thread::sleep_for(kWait);
+  }
+}
+
+}  // namespace
+
+std::optional<TablePlan> agreed_plan(const TableSpec& spec, const TableOptions& options,
+                                     const std::vector<std::size_t>& rows) {
+  refuse_own_keys(options);
+  const TableFolder folder(options.folder);
+  if (auto decided = folder.read_plan()) {
+    require_agreement(*decided, spec, options);
+    return decided;
+  }
+  const auto lock = wait_for_lock(options);
+  if (!lock) return std::nullopt;
+  if (auto decided = folder.read_plan()) {
+    require_agreement(*decided, spec, options);
+    return decided;
+  }
+  TablePlan plan = wanted_plan(spec, options);
+  plan.steps = decided_steps(spec, options, plan, rows);
+  if (plan.steps == 0) return std::nullopt;
+  // Wrong settings should show before anything is written.
+  for (const std::size_t row : rows) planned_config(spec.rows[row], options, plan, options.seeds.front());
+  folder.write_plan(plan);
+  return plan;
+}
+
+ExperimentConfig planned_config(const TableRow& row, const TableOptions& options, const TablePlan& plan,
+                                std::uint64_t seed) {
+  ExperimentConfig config = row_config(row, {.scale = plan.scale,
+                                             .selection = options.selection,
+                                             .environment = options.environment,
+                                             .settings = plan.settings});
+  config.train.seed = seed;
+  config.train.steps = plan.steps;
+  if (!options.data.empty()) config.data.path = tidy_path(options.data).string();
+  if (!is_set(plan.settings, "train.warmup_steps")) {
+    config.train.warmup_steps = std::min(config.train.warmup_steps, std::max<std::int64_t>(1, plan.steps / 5));
+  }
+  return config;
+}
+
+}  // namespace routing

@@ -1,0 +1,88 @@
+// What is known of a table so far: one small file a run, so that results of several machines can be put into one
+// folder.
+//
+//   DIR/table.json                 what was decided: table, scale, steps, settings
+//   DIR/results/ROW-seedN.json     one finished run
+//   DIR/runs/ROW-seedN/            its run directory
+#pragma once
+
+#include "lab/tables/table_spec.h"
+
+#include <nlohmann/json.hpp>
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace routing {
+
+// Equal for all rows of a folder, or they could not be compared.
+struct TablePlan {
+  std::string table = {};
+  TableScale scale = TableScale::tiny;
+  std::int64_t steps = 0;                  // of every row
+  std::vector<std::string> settings = {};  // key=value, of the user
+  friend bool operator==(const TablePlan&, const TablePlan&) = default;
+};
+
+struct RowResult {
+  TablePlan plan = {};
+  std::string row = {};  // identity of row_identity()
+  std::uint64_t seed = 1;
+  std::string failure = {};  // why there are no numbers; empty for a run that ended well
+  RowNumbers numbers = {};   // of the evaluation
+  std::string metric = {};   // which of them the table shows
+  double steps_per_second = 0.0;
+  std::int64_t train_tokens = 0;
+  double seconds = 0.0;  // of training
+  std::string validity = {};
+  std::string data_label = {};
+  std::string data_hash = {};  // of the training part; empty in results of earlier versions
+  std::string date = {};       // UTC
+  std::string version = {};
+  nlohmann::ordered_json host = {};
+
+  // A number by its name, if the evaluation gave it.
+  std::optional<double> number(const std::string& key) const;
+  std::optional<double> value() const { return failure.empty() ? number(metric) : std::nullopt; }
+};
+
+nlohmann::ordered_json to_json(const TablePlan& plan);
+nlohmann::ordered_json to_json(const RowResult& result);
+// A FileError that begins with `origin` for what is no such object.
+TablePlan plan_from_json(const nlohmann::ordered_json& object, const std::string& origin);
+RowResult result_from_json(const nlohmann::ordered_json& object, const std::string& origin);
+
+class TableFolder {
+ public:
+  explicit TableFolder(std::filesystem::path folder) : folder_(std::move(folder)) {}
+
+  const std::filesystem::path& folder() const { return folder_; }
+  std::filesystem::path plan_file() const { return folder_ / "table.json"; }
+  std::filesystem::path run(const std::string& row, std::uint64_t seed) const;
+  std::filesystem::path result_file(const std::string& row, std::uint64_t seed) const;
+
+  std::optional<TablePlan> read_plan() const;
+  void write_plan(const TablePlan& plan) const;
+  bool has_result(const std::string& row, std::uint64_t seed) const;
+  // In one step: a reader sees all of it or nothing.
+  void write_result(const RowResult& result) const;
+  // All, by file name. A FileError if two were made under different plans or of different data, or one of another
+  // table.
+  std::vector<RowResult> read_results(const std::string& table) const;
+
+ private:
+  std::filesystem::path folder_;
+};
+
+// "table cifar10-ablation at tiny scale, 300 steps, --set a=b".
+std::string plan_text(const TablePlan& plan);
+
+// Numbers of routed rows of the table (places in spec.rows) by the mean of their metric, best first; only those with
+// results under this selection.
+std::vector<std::size_t> ranked_routed_rows(const TableSpec& spec, const std::vector<RowResult>& results,
+                                            RoutingSelection selection);
+
+}  // namespace routing

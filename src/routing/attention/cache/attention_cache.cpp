@@ -1,0 +1,83 @@
+#include "routing/attention/cache/attention_cache.h"
+
+namespace routing {
+namespace {
+
+bool keeps_everything(const HeadCacheShape& shape) {
+  return shape.rules.block == 0 && !shape.rules.lookback;
+}
+
+}  // namespace
+
+void AttentionCache::add_sequence(std::int64_t sequence) {
+  for (Group& group : groups_) group.heads.add_sequence(sequence);
+}
+
+void AttentionCache::fork_sequence(std::int64_t from, std::int64_t to) {
+  for (Group& group : groups_) {
+    group.heads.fork_sequence(from, to);
+    if (const auto last = group.last_queries.find(from); last != group.last_queries.end()) {
+      group.last_queries[to] = last->second;
+    }
+  }
+}
+
+void AttentionCache::drop_sequence(std::int64_t sequence) {
+  for (Group& group : groups_) {
+    group.heads.drop_sequence(sequence);
+    group.last_queries.erase(sequence);
+  }
+}
+
+void AttentionCache::begin_at(std::int64_t sequence, std::int64_t position) {
+  for (Group& group : groups_) group.heads.begin_at(sequence, position);
+}
+
+void AttentionCache::reserve(std::int64_t tokens) {
+  for (Group& group : groups_) {
+    if (!group.shape.memory && keeps_everything(group.shape)) group.heads.reserve(tokens * group.shape.heads);
+  }
+}
+
+std::int64_t AttentionCache::bytes() const {
+  std::int64_t total = 0;
+  for (const Group& group : groups_) {
+    total += group.heads.bytes();
+    for (const auto& [sequence, queries] : group.last_queries) total += static_cast<std::int64_t>(queries.nbytes());
+  }
+  return total;
+}
+
+std::int64_t AttentionCache::bytes_per_token() const {
+  std::int64_t total = bytes_per_forked_token();
+  for (const Group& group : groups_) {
+    if (!keeps_everything(group.shape)) continue;
+    // A row of keys and one of values, and how many hold them.
+    const std::int64_t row = (group.shape.key_dim + group.shape.value_dim) * std::int64_t{sizeof(float)};
+    total += group.shape.heads * (row + std::int64_t{sizeof(std::uint32_t)});
+  }
+  return total;
+}
+
+std::int64_t AttentionCache::bytes_per_forked_token() const {
+  // Its row and position, in a list and in the plan of the last call.
+  constexpr std::int64_t kNumbers = 4;
+  std::int64_t total = 0;
+  for (const Group& group : groups_) {
+    if (keeps_everything(group.shape)) total += group.shape.heads * kNumbers * std::int64_t{sizeof(std::int32_t)};
+  }
+  return total;
+}
+
+const kernels::PackedTables* AttentionCache::tables_for(Group& group, const kernels::AttendRules& rules) {
+  if (rules.relative_key == nullptr && rules.relative_value == nullptr) return nullptr;
+  const kernels::Isa level = kernels::active_isa();
+  if (!group.tables || group.level != level || group.bf16 != rules.bf16) {
+    group.tables.emplace(rules);
+    group.level = level;
+    group.bf16 = rules.bf16;
+  }
+  return &*group.tables;
+}
+
+}  // namespace routing

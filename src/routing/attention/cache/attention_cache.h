@@ -1,0 +1,56 @@
+// What one layer of attention keeps of its sequences: a HeadCache for each of its groups of heads.
+#pragma once
+
+#include "routing/attention/cache/head_cache.h"
+#include "routing/kernels/dispatch/isa.h"
+
+#include <ATen/ATen.h>
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+namespace routing {
+
+// Made by MultiHeadAttention::make_cache and used with that layer only. Once the layer's weights change it is worth
+// nothing.
+class AttentionCache {
+ public:
+  // Sequences have the same numbers in all groups; see HeadCache.
+  void add_sequence(std::int64_t sequence);
+  void fork_sequence(std::int64_t from, std::int64_t to);
+  void drop_sequence(std::int64_t sequence);
+  void begin_at(std::int64_t sequence, std::int64_t position);
+  std::int64_t length(std::int64_t sequence) const { return groups_.front().heads.length(sequence); }
+  // Makes room for so many more tokens of one sequence; only heads without a window need any.
+  void reserve(std::int64_t tokens);
+  std::int64_t bytes() const;
+  // Bytes that one more token of a sequence takes for good: those of heads without a window, or of a memory's heads one
+  // of its keys. And those that each token so far takes once more in a fork, which copies lists, not rows.
+  std::int64_t bytes_per_token() const;
+  std::int64_t bytes_per_forked_token() const;
+
+  // What the last call of forward_cached read with a group of heads: for viewers and tests.
+  const CachedPlan& last_plan(std::size_t group) const { return groups_.at(group).last_plan; }
+
+ private:
+  friend class MultiHeadAttentionImpl;
+  struct Group {
+    HeadCache heads;
+    HeadCacheShape shape;
+    at::Tensor relative_key, relative_value;  // contiguous
+    at::Tensor recency = {};                  // slopes, float [heads]; undefined without recency
+    // As the kernels read them, for one level and precision.
+    std::optional<kernels::PackedTables> tables = std::nullopt;
+    kernels::Isa level = kernels::Isa::generic;
+    bool bf16 = false;
+    CachedPlan last_plan = {};
+    // Shifted keys: by sequence, the queries [heads, dim] of its last token, which are the keys of the next.
+    std::map<std::int64_t, at::Tensor> last_queries = {};
+  };
+  static const kernels::PackedTables* tables_for(Group& group, const kernels::AttendRules& rules);
+  std::vector<Group> groups_;
+};
+
+}  // namespace routing

@@ -1,0 +1,343 @@
+#include "routing/attention/cache/head_cache.h"
+
+#include "routing/core/error.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace routing {
+namespace {
+
+using kernels::QueryView;
+
+// What ranks are aligned to in kernels/attend/attend_block.h: a query's bits depend on where its keys stand in tiles of
+// this size.
+constexpr std::int64_t kTile = kernels::kAttendTile;
+constexpr std::int64_t kFewestRows = 256;
+
+const float* row_of(const kernels::HeadRows<const float>& rows, std::int64_t sequence, std::int64_t head,
+                    std::int64_t token) {
+  return rows.data + sequence * rows.batch_stride + head * rows.head_stride + token * rows.row_stride;
+}
+
+std::int32_t narrow(std::int64_t number) {
+  return static_cast<std::int32_t>(number);
+}
+
+}  // namespace
+
+// Every membership of the unit's queries; ranks are those of the lists.
+struct HeadCache::UnitQueries {
+  struct Membership {
+    std::int32_t list = 0;
+    std::int32_t origin = 0;  // the rank from which the group counts
+    std::int32_t token = 0;
+    QueryView view = {};
+  };
+  std::vector<Membership> memberships;  // in the order of time, then by group
+  // Memory of add_groups.
+  std::vector<std::int64_t> groups;  // of each membership
+  std::vector<std::int32_t> ranks;
+  std::vector<std::size_t> next;  // of each token
+};
+
+HeadCache::HeadCache(const HeadCacheShape& shape) : shape_(shape) {
+  keys_ = at::empty({0, shape.key_dim}, at::kFloat);
+  values_ = at::empty({0, shape.value_dim}, at::kFloat);
+}
+
+HeadCache::Sequence& HeadCache::at(std::int64_t sequence) {
+  return const_cast<Sequence&>(static_cast<const HeadCache&>(*this).at(sequence));
+}
+
+const HeadCache::Sequence& HeadCache::at(std::int64_t sequence) const {
+  require<InputError>(sequence >= 0 && sequence < static_cast<std::int64_t>(sequences_.size()) &&
+                          sequences_[static_cast<std::size_t>(sequence)].exists,
+                      "cache: there is no sequence ", sequence, "; add it first");
+  return sequences_[static_cast<std::size_t>(sequence)];
+}
+
+void HeadCache::add_sequence(std::int64_t sequence) {
+  require<InputError>(sequence >= 0, "cache: a sequence has the number ", sequence, ", but numbers count from 0");
+  const auto index = static_cast<std::size_t>(sequence);
+  if (index >= sequences_.size()) sequences_.resize(index + 1);
+  require<InputError>(!sequences_[index].exists, "cache: there is a sequence ", sequence, " already; drop it first");
+  sequences_[index].exists = true;
+  sequences_[index].lists.resize(static_cast<std::size_t>(shape_.heads * shape_.rules.lists));
+}
+
+void HeadCache::fork_sequence(std::int64_t from, std::int64_t to) {
+  Sequence copy = at(from);
+  add_sequence(to);
+  at(to) = std::move(copy);
+  for (const List& list : at(to).lists) {
+    for (auto place = static_cast<std::size_t>(list.first); place < list.rows.size(); ++place) {
+      ++holders_[static_cast<std::size_t>(list.rows[place])];
+    }
+  }
+}
+
+void HeadCache::drop_sequence(std::int64_t sequence) {
+  for (List& list : at(sequence).lists) let_go(list, list.end_rank());
+  at(sequence) = {};
+}
+
+std::int64_t HeadCache::length(std::int64_t sequence) const {
+  return at(sequence).length;
+}
+
+void HeadCache::reserve(std::int64_t rows) {
+  const std::int64_t needed = used_rows_ + rows - static_cast<std::int64_t>(free_rows_.size());
+  if (needed <= keys_.size(0)) return;
+  const auto enlarged = [&](const at::Tensor& old) {
+    at::Tensor larger = at::empty({needed, old.size(1)}, old.options());
+    larger.narrow(0, 0, used_rows_).copy_(old.narrow(0, 0, used_rows_));
+    return larger;
+  };
+  keys_ = enlarged(keys_);
+  values_ = enlarged(values_);
+}
+
+std::int64_t HeadCache::bytes() const {
+  return (keys_.numel() + values_.numel()) * static_cast<std::int64_t>(sizeof(float));
+}
+
+std::int32_t HeadCache::take_row(const float* key, const float* value) {
+  if (free_rows_.empty()) {
+    if (used_rows_ == keys_.size(0)) reserve(std::max(kFewestRows, used_rows_ / 2));
+    free_rows_.push_back(narrow(used_rows_++));
+    holders_.push_back(0);
+  }
+  const std::int32_t row = free_rows_.back();
+  free_rows_.pop_back();
+  ++rows_in_use_;
+  const auto copy = [row](const float* from, const at::Tensor& to) {
+    std::memcpy(to.data_ptr<float>() + row * to.size(1), from, static_cast<std::size_t>(to.size(1)) * sizeof(float));
+  };
+  copy(key, keys_);
+  copy(value, values_);
+  return row;
+}
+
+void HeadCache::join(List& list, std::int32_t row, std::int32_t position) {
+  list.rows.push_back(row);
+  list.positions.push_back(position);
+  ++holders_[static_cast<std::size_t>(row)];
+}
+
+// All keys of the list below this rank.
+void HeadCache::let_go(List& list, std::int64_t rank) {
+  for (; list.dropped < rank; ++list.dropped, ++list.first) {
+    const std::int32_t row = list.rows[static_cast<std::size_t>(list.first)];
+    if (--holders_[static_cast<std::size_t>(row)] > 0) continue;
+    free_rows_.push_back(row);
+    --rows_in_use_;
+  }
+  if (list.first < kTile || 2 * list.first < static_cast<std::int64_t>(list.rows.size())) return;
+  list.rows.erase(list.rows.begin(), list.rows.begin() + list.first);
+  list.positions.erase(list.positions.begin(), list.positions.begin() + list.first);
+  list.first = 0;
+}
+
+// Keys join before the query of their own token reads: it sees all keys up to its own time, and no later one.
+void HeadCache::read_unit(const NewTokens& tokens, std::size_t index, std::int64_t head, UnitQueries& unit) {
+  const auto sequence_index = static_cast<std::int64_t>(index);
+  Sequence& sequence = at(tokens.sequences[index]);
+  List* lists = sequence.lists.data() + head * shape_.rules.lists;
+  const std::size_t number = index * static_cast<std::size_t>(shape_.heads) + static_cast<std::size_t>(head);
+  const TokenLists& query_lists = tokens.query_lists[number];
+  const TokenLists& key_lists = tokens.key_lists.empty() ? query_lists : tokens.key_lists[number];
+  const std::int32_t* next_query_list = query_lists.lists.data();
+  const std::int32_t* next_key_list = key_lists.lists.data();
+  unit.memberships.clear();
+  for (std::int64_t token = 0; token < tokens.tokens; ++token) {
+    const std::int64_t position = sequence.length + token;
+    if (!shape_.memory && key_lists.counts[static_cast<std::size_t>(token)] > 0) {
+      const std::int32_t row = take_row(row_of(tokens.keys, sequence_index, head, token),
+                                        row_of(tokens.values, sequence_index, head, token));
+      for (std::int32_t n = key_lists.counts[static_cast<std::size_t>(token)]; n > 0; --n) {
+        join(lists[*next_key_list++], row, narrow(position));
+      }
+    }
+    const std::size_t first = unit.memberships.size();
+    bool alone = true;
+    for (std::int32_t n = query_lists.counts[static_cast<std::size_t>(token)]; n > 0; --n) {
+      UnitQueries::Membership membership{.list = *next_query_list++, .token = narrow(token)};
+      const List& list = lists[membership.list];
+      const std::int64_t end = list.end_rank();
+      std::int64_t from = 0;
+      if (shape_.rules.block > 0) {
+        from = std::max<std::int64_t>(0, (position / shape_.rules.block - 1) * shape_.rules.block);
+        membership.origin = narrow(from);
+      } else if (shape_.rules.lookback) {
+        from = std::max<std::int64_t>(0, end - *shape_.rules.lookback);
+      }
+      membership.view = {.key_from = narrow(from), .key_to = narrow(end), .place = narrow(end)};
+      const bool skips_self = shape_.self == SelfRule::only_if_alone && !shape_.memory && end > from &&
+                              list.positions[list.place(end - 1)] == position;
+      if (skips_self) membership.view.self_rank = narrow(end - 1);
+      alone = alone && membership.view.sees_nothing();
+      unit.memberships.push_back(membership);
+    }
+    if (!alone) continue;
+    for (std::size_t n = first; n < unit.memberships.size(); ++n) unit.memberships[n].view.self_rank = -1;
+  }
+}
+
+void HeadCache::add_groups(const Sequence& sequence, std::int64_t head, UnitQueries& unit, CachedPlan& plan) const {
+  using Membership = UnitQueries::Membership;
+  std::vector<Membership>& sorted = unit.memberships;
+  const auto before_in_groups = [](const Membership& a, const Membership& b) {
+    return a.list != b.list ? a.list < b.list : a.origin < b.origin;
+  };
+  // Those of one token are in order already.
+  if (plan.tokens_ > 1) std::stable_sort(sorted.begin(), sorted.end(), before_in_groups);
+  unit.groups.clear();
+  unit.ranks.clear();
+  for (std::size_t first = 0; first < sorted.size();) {
+    std::size_t last = first + 1;
+    while (last < sorted.size() && sorted[last].list == sorted[first].list &&
+           sorted[last].origin == sorted[first].origin) {
+      ++last;
+    }
+    const List& list = sequence.lists[static_cast<std::size_t>(head * shape_.rules.lists + sorted[first].list)];
+    // Windows move on with time: the first query sees the first keys and the last one the last.
+    const std::int64_t from = sorted[first].view.key_from;
+    const std::int64_t to = sorted[last - 1].view.key_to;
+    const std::int64_t base = from - (from - sorted[first].origin) % kTile;
+    const auto group = static_cast<std::int64_t>(plan.groups_.size()) / 4;
+    const auto q_begin = static_cast<std::int64_t>(plan.query_order_.size());
+    const auto k_begin = static_cast<std::int64_t>(plan.key_order_.size());
+    for (std::size_t n = first; n < last; ++n) {
+      plan.query_order_.push_back(sorted[n].token);
+      QueryView view = sorted[n].view;
+      view.key_from -= narrow(base);
+      view.key_to -= narrow(base);
+      view.place -= narrow(base);
+      if (view.self_rank >= 0) view.self_rank -= narrow(base);
+      plan.views_.push_back(view);
+      unit.groups.push_back(group);
+      unit.ranks.push_back(narrow(static_cast<std::int64_t>(n - first)));
+    }
+    if (from < to) {
+      // Places that nobody sees, up to the first key, hold that key's row; positions must ascend there too.
+      const std::size_t place = list.place(from);
+      for (std::int64_t before = from - base; before > 0; --before) {
+        plan.key_order_.push_back(list.positions[place] - narrow(before));
+        plan.key_rows_.push_back(list.rows[place]);
+      }
+      const auto add = [&](const std::vector<std::int32_t>& source, std::vector<std::int32_t>& target) {
+        const auto begin = source.begin() + static_cast<std::ptrdiff_t>(place);
+        target.insert(target.end(), begin, begin + (to - from));
+      };
+      add(list.positions, plan.key_order_);
+      add(list.rows, plan.key_rows_);
+    }
+    const auto k_end = static_cast<std::int64_t>(plan.key_order_.size());
+    plan.groups_.insert(plan.groups_.end(),
+                        {q_begin, q_begin + static_cast<std::int64_t>(last - first), k_begin, k_end});
+    plan.view_offsets_.push_back(static_cast<std::int64_t>(plan.views_.size()));
+    first = last;
+  }
+  plan.unit_offsets_.push_back(static_cast<std::int64_t>(plan.groups_.size()) / 4);
+  add_members(unit, plan);
+}
+
+// By counting: groups are visited in order, so each token's ascend.
+void HeadCache::add_members(UnitQueries& unit, CachedPlan& plan) {
+  std::size_t place = plan.member_group_.size();
+  unit.next.assign(static_cast<std::size_t>(plan.tokens_), 0);
+  for (const auto& membership : unit.memberships) ++unit.next[static_cast<std::size_t>(membership.token)];
+  for (std::size_t& next : unit.next) {
+    const std::size_t count = next;
+    next = place;
+    place += count;
+    plan.member_offsets_.push_back(static_cast<std::int64_t>(place));
+  }
+  plan.member_group_.resize(place);
+  plan.member_rank_.resize(place);
+  for (std::size_t n = 0; n < unit.memberships.size(); ++n) {
+    const std::size_t to = unit.next[static_cast<std::size_t>(unit.memberships[n].token)]++;
+    plan.member_group_[to] = unit.groups[n];
+    plan.member_rank_[to] = unit.ranks[n];
+  }
+}
+
+CachedPlan HeadCache::append(const NewTokens& tokens, CachedPlan discarded) {
+  const std::size_t units = tokens.sequences.size() * static_cast<std::size_t>(shape_.heads);
+  require<InputError>(
+      tokens.query_lists.size() == units && (tokens.key_lists.empty() || tokens.key_lists.size() == units),
+      "cache: ", tokens.query_lists.size(), " lists of queries and ", tokens.key_lists.size(),
+      " of keys, but there are ", units, " units");
+  for (auto sequence = tokens.sequences.begin(); sequence != tokens.sequences.end(); ++sequence) {
+    require<InputError>(std::find(tokens.sequences.begin(), sequence, *sequence) == sequence, "cache: sequence ",
+                        *sequence, " is named twice; give its tokens in one row");
+    require<InputError>(!at(*sequence).lacks_past, "cache: sequence ", *sequence, " begins at position ",
+                        at(*sequence).length,
+                        ", but its keys before that are missing; read it with CachedContext::pieces");
+    require<InputError>(at(*sequence).length <= kMostTokens - tokens.tokens, "cache: sequence ", *sequence,
+                        " would have ", at(*sequence).length + tokens.tokens, " tokens, but ", kMostTokens,
+                        " are the most");
+  }
+  CachedPlan plan = std::move(discarded);
+  plan.clear();
+  plan.sequences_ = static_cast<std::int64_t>(tokens.sequences.size());
+  plan.heads_ = shape_.heads;
+  plan.tokens_ = tokens.tokens;
+  for (auto* offsets : {&plan.unit_offsets_, &plan.member_offsets_, &plan.view_offsets_}) offsets->push_back(0);
+  UnitQueries unit;
+  for (std::size_t index = 0; index < tokens.sequences.size(); ++index) {
+    Sequence& sequence = at(tokens.sequences[index]);
+    for (std::int64_t head = 0; head < shape_.heads; ++head) {
+      read_unit(tokens, index, head, unit);
+      add_groups(sequence, head, unit, plan);
+      plan.query_origins_.push_back(narrow(sequence.length));
+    }
+    sequence.length += tokens.tokens;
+  }
+  plan.store_rows_ = used_rows_;
+  if (shape_.rules.repeats == RepeatRule::once) kernels::mark_repeats(plan.plan(), plan.views_, plan.repeats_);
+  return plan;
+}
+
+void HeadCache::release(std::span<const std::int64_t> sequences) {
+  if (shape_.memory) return;
+  for (const std::int64_t number : sequences) {
+    Sequence& sequence = at(number);
+    if (shape_.rules.block > 0) {
+      const std::int64_t next = (sequence.length / shape_.rules.block - 1) * shape_.rules.block;
+      for (List& list : sequence.lists) let_go(list, next);
+    } else if (shape_.rules.lookback) {
+      for (List& list : sequence.lists) let_go(list, list.end_rank() - *shape_.rules.lookback);
+    }
+  }
+}
+
+void HeadCache::set_memory(std::int64_t sequence, std::int64_t tokens, const kernels::HeadRows<const float>& keys,
+                           const kernels::HeadRows<const float>& values, std::span<const TokenLists> key_lists) {
+  require<InputError>(shape_.memory, "cache: a memory was given, but these heads read their own sequence");
+  Sequence& to = at(sequence);
+  for (std::int64_t head = 0; head < shape_.heads; ++head) {
+    const TokenLists& lists = key_lists[static_cast<std::size_t>(head)];
+    const std::int32_t* next = lists.lists.data();
+    for (std::int64_t token = 0; token < tokens; ++token) {
+      std::int32_t count = lists.counts[static_cast<std::size_t>(token)];
+      if (count == 0) continue;
+      const std::int32_t row = take_row(row_of(keys, 0, head, token), row_of(values, 0, head, token));
+      for (; count > 0; --count) {
+        join(to.lists[static_cast<std::size_t>(head * shape_.rules.lists + *next++)], row, narrow(token));
+      }
+    }
+  }
+}
+
+kernels::HeadRows<const float> HeadCache::key_rows() const {
+  return {.data = keys_.data_ptr<float>(), .row_stride = keys_.size(1)};
+}
+
+kernels::HeadRows<const float> HeadCache::value_rows() const {
+  return {.data = values_.data_ptr<float>(), .row_stride = values_.size(1)};
+}
+
+}  // namespace routing

@@ -1,0 +1,102 @@
+// A pattern makes plans. Patterns that keep something between calls (rotations, later centroids) are modules, so that
+// it is moved, saved and loaded with the model.
+#pragma once
+
+#include "routing/attention/plan/plan.h"
+#include "routing/attention/plan/token_layout.h"
+#include "routing/attention/plan/token_lists.h"
+#include "routing/config/attention.h"
+#include "routing/core/random.h"
+
+#include <ATen/ATen.h>
+#include <torch/nn/module.h>
+
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace routing {
+
+class Centroids;
+struct PatternContext;
+
+// Where a layer stands in its model; names its random streams. Two attentions of one model must differ in part or
+// layer.
+struct LayerPlace {
+  std::uint64_t seed = 1;
+  std::int64_t layer = 0;
+  std::string part = "decoder self";  // "encoder self", "decoder cross" …
+
+  // The key of one use of random numbers.
+  std::uint64_t key(const std::string& use, std::initializer_list<std::uint64_t> numbers = {}) const {
+    return stream_key(stream_key(seed, part, {static_cast<std::uint64_t>(layer)}), use, numbers);
+  }
+};
+
+// One call's question to a pattern.
+struct PlanRequest {
+  TokenLayout layout = {};
+  // [batch, heads, queries, dim], after any normalisation; only content-based patterns look at them.
+  at::Tensor queries = {};
+  at::Tensor keys = {};  // [batch, heads, keys, dim]; undefined where keys are the queries
+  bool training = false;
+  std::uint64_t step = 0;      // counts training forwards; patterns that draw anew do so for each step
+  at::Tensor sample_ids = {};  // int64 [batch]: identities of the sequences; undefined means 0, 1, 2 …
+};
+
+// A plan, and what routing attention knows about its tokens beside it.
+struct PatternPlan {
+  Plan plan;
+  // int32 [batch, heads, tokens]: the centroid a token commits to, -1 for padding; undefined for other patterns.
+  at::Tensor query_choice = {};
+  at::Tensor key_choice = {};  // undefined where keys are the queries
+};
+
+class Pattern : public torch::nn::Module {
+ public:
+  // What the queries of a call read; with the keys of the token before each where the group has shifted keys.
+  PatternPlan plan(const PlanRequest& request);
+  // What the pattern adds to the training loss for these queries and keys (undefined keys: shared); undefined if
+  // nothing.
+  virtual at::Tensor auxiliary_loss(const at::Tensor& queries, const at::Tensor& keys, const PatternPlan& plan) const;
+  // How heads read a sequence piece by piece, with the very keys of plan(); nothing where that depends on later tokens.
+  virtual std::optional<ListRules> list_rules() const { return std::nullopt; }
+  // The lists of new tokens, one TokenLists a unit: vectors [sequences, heads, tokens, dim] of queries or of keys, the
+  // first token of sequence b at position first_positions[b]. Only where there are list_rules().
+  virtual std::vector<TokenLists> token_lists(const at::Tensor& vectors,
+                                              std::span<const std::int64_t> first_positions) const;
+  // Do the lists of keys that are not queries have to be asked for by themselves?
+  virtual bool lists_depend_on_content() const { return false; }
+  // Cross-attention: the lists of the keys of one memory [1, heads, keys, dim], one TokenLists a head; `valid` are the
+  // ascending positions of real tokens. Only where there are list_rules().
+  virtual std::vector<TokenLists> memory_lists(const at::Tensor& keys, std::span<const std::int32_t> valid) const;
+
+  // The centroids of routing attention, to be updated once after each optimiser step; null for other patterns.
+  virtual Centroids* centroids() { return nullptr; }
+
+ protected:
+  // The plan over keys as they stand.
+  virtual PatternPlan make_plan(const PlanRequest& request) = 0;
+
+ private:
+  friend std::shared_ptr<Pattern> make_pattern(const HeadGroupConfig& group, const PatternContext& context);
+  bool shifts_keys_ = false;
+};
+
+// What a pattern has to know of its layer.
+struct PatternContext {
+  AttentionKind kind = AttentionKind::causal_self;
+  std::int64_t dim = 0;         // of a head
+  std::int64_t first_head = 0;  // number of the group's first head in its layer
+  LayerPlace place = {};
+  at::TensorOptions options = {};
+};
+
+// The pattern of a head group; throws a ConfigError where the pattern does not fit the kind of attention.
+std::shared_ptr<Pattern> make_pattern(const HeadGroupConfig& group, const PatternContext& context);
+
+}  // namespace routing

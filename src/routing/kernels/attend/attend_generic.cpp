@@ -1,0 +1,28 @@
+// The loops of fused attention for what every processor has. Nothing but attend_loops_generic may leave this file: a
+// function shared with other files could be taken from here by the linker and meet a processor that cannot run it.
+#include "routing/core/random.h"
+#include "routing/kernels/attend/attend_block.h"
+
+#include <cstdint>
+
+#define ROUTING_VECTOR_BYTES 16
+#define ROUTING_ROWS 4
+
+namespace routing::kernels {
+namespace {
+
+// clang-format off
+#include "routing/kernels/attend/attend_vectors.inl"
+#include "routing/kernels/attend/attend_lanes.inl"
+#include "routing/kernels/attend/attend_loops.inl"
+#include "routing/kernels/attend/attend_one.inl"
+#include "routing/kernels/attend/attend_backward.inl"
+// clang-format on
+
+}  // namespace
+
+AttendLoops attend_loops_generic() {
+  return {kLanes, scratch_size, table_size, pack_table, forward, backward};
+}
+
+}  // namespace routing::kernels

@@ -1,0 +1,213 @@
+// The store of keys and values: which rows are held, by whom, and when they are free again.
+#include "routing/attention/cache/head_cache.h"
+
+#include "routing/core/error.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace routing::head_cache_test {
+namespace {
+
+using Numbers = std::vector<std::int64_t>;
+
+// One head, keys and values of one number: key t is 10 t, value t is -t.
+struct Tokens {
+  explicit Tokens(std::int64_t count) : count_(count) {
+    for (std::int64_t t = 0; t < count; ++t) {
+      keys_.push_back(static_cast<float>(10 * t));
+      values_.push_back(static_cast<float>(-t));
+    }
+  }
+  // All of them join and read these lists.
+  HeadCache::NewTokens in(const Numbers& sequences, const std::vector<std::int32_t>& lists) {
+    lists_.counts.assign(static_cast<std::size_t>(count_), static_cast<std::int32_t>(lists.size()));
+    lists_.lists.clear();
+    for (std::int64_t t = 0; t < count_; ++t) lists_.lists.insert(lists_.lists.end(), lists.begin(), lists.end());
+    units_.assign(sequences.size(), lists_);
+    sequences_ = sequences;
+    return {.sequences = sequences_,
+            .tokens = count_,
+            .keys = {.data = keys_.data(), .row_stride = 1},
+            .values = {.data = values_.data(), .row_stride = 1},
+            .query_lists = units_};
+  }
+
+ private:
+  std::int64_t count_;
+  std::vector<float> keys_, values_;
+  Numbers sequences_;
+  TokenLists lists_;
+  std::vector<TokenLists> units_;
+};
+
+HeadCache cache_of(const ListRules& rules) {
+  return HeadCache({.heads = 1, .key_dim = 1, .value_dim = 1, .rules = rules});
+}
+
+TEST(HeadCache, AWindowHoldsItsLastKeysOnly) {
+  HeadCache cache = cache_of({.lists = 2, .lookback = 3});
+  const Numbers sequence{0};
+  cache.add_sequence(0);
+  Tokens five(5);
+  const CachedPlan plan = cache.append(five.in(sequence, {1}));
+  EXPECT_EQ(cache.rows_in_use(), 5);
+  EXPECT_EQ(plan.keys_of(0, 0, 1), (std::vector<std::int32_t>{0, 1}));
+  EXPECT_EQ(plan.keys_of(0, 0, 4), (std::vector<std::int32_t>{2, 3, 4}));
+  cache.release(sequence);
+  EXPECT_EQ(cache.rows_in_use(), 3);
+  EXPECT_EQ(cache.length(0), 5);
+  // Another list of the same head has nothing to do with it.
+  Tokens one(1);
+  EXPECT_EQ(cache.append(one.in(sequence, {0})).keys_of(0, 0, 0), (std::vector<std::int32_t>{5}));
+  cache.release(sequence);
+  EXPECT_EQ(cache.rows_in_use(), 4);
+  cache.drop_sequence(0);
+  EXPECT_EQ(cache.rows_in_use(), 0);
+}
+
+TEST(HeadCache, CompactingKeepsRowsRanksAndHolders) {
+  HeadCache cache = cache_of({.lists = 2, .lookback = 3});
+  const Numbers sequence{0};
+  cache.add_sequence(0);
+  Tokens many(1000);
+  cache.append(many.in(sequence, {0, 1}));
+  cache.release(sequence);
+  cache.fork_sequence(0, 1);
+  cache.compact();
+  EXPECT_EQ(cache.bytes(), 3 * 2 * 4);
+  EXPECT_EQ(cache.rows_in_use(), 3);
+  const float* keys = cache.key_rows().data;
+  const float* values = cache.value_rows().data;
+  EXPECT_EQ(std::vector<float>(keys, keys + 3), (std::vector<float>{9970, 9980, 9990}));
+  EXPECT_EQ(std::vector<float>(values, values + 3), (std::vector<float>{-997, -998, -999}));
+  cache.compact();
+  EXPECT_EQ(cache.bytes(), 3 * 2 * 4) << "there is nothing to hand back";
+  Tokens two(2);
+  const CachedPlan plan = cache.append(two.in(sequence, {0}));
+  EXPECT_EQ(plan.keys_of(0, 0, 1), (std::vector<std::int32_t>{999, 1000, 1001}));
+  EXPECT_EQ(plan.plan().views[0].key_to % 64, 1001 % 64) << "ranks are those of the whole list";
+  cache.release(sequence);
+  EXPECT_EQ(cache.rows_in_use(), 5) << "list 1 and the fork still hold the old ones";
+  cache.drop_sequence(0);
+  EXPECT_EQ(cache.rows_in_use(), 3);
+  cache.drop_sequence(1);
+  EXPECT_EQ(cache.rows_in_use(), 0);
+  cache.compact();
+  EXPECT_EQ(cache.bytes(), 0);
+}
+
+TEST(HeadCache, ATokenInSeveralListsIsKeptOnceUntilTheLastLetsGo) {
+  HeadCache cache = cache_of({.lists = 2, .lookback = 2});
+  const Numbers sequence{0};
+  cache.add_sequence(0);
+  Tokens one(1);
+  const auto add = [&](const std::vector<std::int32_t>& lists) {
+    const CachedPlan plan = cache.append(one.in(sequence, lists));
+    cache.release(sequence);
+    return plan.keys_of(0, 0, 0);
+  };
+  add({0, 1});
+  EXPECT_EQ(cache.rows_in_use(), 1);
+  add({0});
+  add({0});
+  EXPECT_EQ(cache.rows_in_use(), 3) << "token 0 is still in list 1";
+  EXPECT_EQ(add({0, 1}), (std::vector<std::int32_t>{2, 3, 0, 3})) << "list after list";
+  add({1});
+  EXPECT_EQ(cache.rows_in_use(), 3) << "tokens 2 and 3 of list 0, 3 and 4 of list 1";
+}
+
+TEST(HeadCache, ForksShareRowsAndLetGoByThemselves) {
+  HeadCache cache = cache_of({});
+  cache.add_sequence(0);
+  Tokens four(4);
+  Tokens one(1);
+  cache.append(four.in({0}, {0}));
+  cache.fork_sequence(0, 7);
+  EXPECT_EQ(cache.rows_in_use(), 4);
+  cache.append(one.in({0}, {0}));
+  cache.append(one.in({7}, {0}));
+  EXPECT_EQ(cache.rows_in_use(), 6);
+  cache.drop_sequence(0);
+  EXPECT_EQ(cache.rows_in_use(), 5);
+  EXPECT_EQ(cache.append(one.in({7}, {0})).keys_of(0, 0, 0), (std::vector<std::int32_t>{0, 1, 2, 3, 4, 5}));
+  cache.drop_sequence(7);
+  EXPECT_EQ(cache.rows_in_use(), 0);
+  // Free rows are used again.
+  const std::int64_t bytes = cache.bytes();
+  cache.add_sequence(0);
+  for (int i = 0; i < 50; ++i) cache.append(four.in({0}, {0}));
+  EXPECT_EQ(cache.bytes(), bytes);
+}
+
+TEST(HeadCache, BlocksReadThemselvesAndTheOneBefore) {
+  HeadCache cache = cache_of({.block = 3});
+  const Numbers sequence{0};
+  cache.add_sequence(0);
+  Tokens seven(7);
+  const CachedPlan plan = cache.append(seven.in(sequence, {0}));
+  EXPECT_EQ(plan.keys_of(0, 0, 5), (std::vector<std::int32_t>{0, 1, 2, 3, 4, 5}));
+  EXPECT_EQ(plan.keys_of(0, 0, 6), (std::vector<std::int32_t>{3, 4, 5, 6}));
+  cache.release(sequence);
+  EXPECT_EQ(cache.rows_in_use(), 4);
+}
+
+TEST(HeadCache, ATokenReadsItselfOnlyIfAlone) {
+  HeadCache cache({.heads = 1, .key_dim = 1, .value_dim = 1, .rules = {.lists = 2}, .self = SelfRule::only_if_alone});
+  cache.add_sequence(0);
+  Tokens one(1);
+  EXPECT_EQ(cache.append(one.in({0}, {0})).keys_of(0, 0, 0), (std::vector<std::int32_t>{0}));
+  EXPECT_EQ(cache.append(one.in({0}, {0})).keys_of(0, 0, 0), (std::vector<std::int32_t>{0}));
+  EXPECT_EQ(cache.append(one.in({0}, {0, 1})).keys_of(0, 0, 0), (std::vector<std::int32_t>{0, 1}));
+  EXPECT_EQ(cache.append(one.in({0}, {1})).keys_of(0, 0, 0), (std::vector<std::int32_t>{2}));
+}
+
+TEST(HeadCache, AKeyOfSeveralListsCountsInTheFirstThatIsRead) {
+  HeadCache cache = cache_of({.lists = 3, .lookback = 2, .repeats = RepeatRule::once});
+  cache.add_sequence(0);
+  Tokens one(1);
+  EXPECT_EQ(cache.append(one.in({0}, {0, 2})).keys_of(0, 0, 0), (std::vector<std::int32_t>{0}));
+  EXPECT_EQ(cache.append(one.in({0}, {0, 1})).keys_of(0, 0, 0), (std::vector<std::int32_t>{0, 1}));
+  EXPECT_EQ(cache.append(one.in({0}, {0})).keys_of(0, 0, 0), (std::vector<std::int32_t>{1, 2}));
+  // List 0 has moved on to 2 and 3: key 0 counts in list 2, key 3 is in all.
+  const CachedPlan plan = cache.append(one.in({0}, {0, 1, 2}));
+  EXPECT_EQ(plan.keys_of(0, 0, 0), (std::vector<std::int32_t>{2, 3, 1, 0}));
+  EXPECT_TRUE(plan.plan().repeats.any());
+  // A plan that is made from the memory of another has nothing of it.
+  HeadCache plain = cache_of({.lists = 3});
+  plain.add_sequence(0);
+  EXPECT_FALSE(plain.append(one.in({0}, {0, 1}), plan).plan().repeats.any());
+}
+
+TEST(HeadCache, RowsHoldWhatTheyWereGiven) {
+  HeadCache cache = cache_of({});
+  cache.add_sequence(0);
+  Tokens three(3);
+  const CachedPlan plan = cache.append(three.in({0}, {0}));
+  EXPECT_EQ(plan.plan().num_queries, 3);
+  for (std::int64_t row = 0; row < 3; ++row) {
+    // Rows are handed out in order while none is free.
+    EXPECT_EQ(cache.key_rows().data[row], static_cast<float>(10 * row));
+    EXPECT_EQ(cache.value_rows().data[row], static_cast<float>(-row));
+  }
+}
+
+TEST(HeadCache, WrongCallsAreRefused) {
+  HeadCache cache = cache_of({});
+  Tokens one(1);
+  EXPECT_THROW(cache.append(one.in({0}, {0})), InputError);
+  EXPECT_THROW(cache.add_sequence(-1), InputError);
+  cache.add_sequence(0);
+  EXPECT_THROW(cache.append(one.in({0, 0}, {0})), InputError);
+  HeadCache::NewTokens without_lists = one.in({0}, {0});
+  without_lists.query_lists = {};
+  EXPECT_THROW(cache.append(without_lists), InputError);
+  EXPECT_THROW(cache.set_memory(0, 1, {}, {}, {}), InputError);
+  EXPECT_THROW(cache.fork_sequence(3, 4), InputError);
+  cache.add_sequence(4);
+  EXPECT_EQ(cache.length(4), 0);
+}
+
+}  // namespace
+}  // namespace routing::head_cache_test

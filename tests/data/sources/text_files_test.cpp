@@ -1,0 +1,100 @@
+#include "routing/data/sources/text_files.h"
+
+#include "data/source_support.h"
+#include "data/temporary_folder.h"
+#include "routing/core/error.h"
+
+#include <string>
+#include <sys/stat.h>
+#include <vector>
+
+namespace routing::text_files_test {
+namespace {
+
+class TextFilesTest : public TemporaryFolderTest {
+ protected:
+  std::string message() const {
+    return message_of<FileError>([&] { open_text(folder()); });
+  }
+};
+
+TEST_F(TextFilesTest, FileIsOnePartOfOneDocument) {
+  const auto source = open_text(write("any.text", "a caf\xc3\xa9\nb"));
+  EXPECT_EQ(source->facts().format, "text");
+  EXPECT_EQ(source->facts().missing, "");
+  ASSERT_EQ(source->facts().parts.size(), 1U);
+  EXPECT_EQ(source->facts().parts[0].name, "train");
+  EXPECT_EQ(documents_of(*source, "train"), std::vector<std::string>{"a caf\xc3\xa9\nb"});
+}
+
+TEST_F(TextFilesTest, CompressedFileIsWhatItHolds) {
+  // "abc" in a stored block; see byte_corpus_test.cpp.
+  const std::string member = std::string("\x1f\x8b\x08\0\0\0\0\0\0\xff", 10) + std::string("\x01\x03\0\xfc\xff", 5) +
+                             "abc" + std::string("\xc2\x41\x24\x35\x03\0\0\0", 8);
+  EXPECT_EQ(documents_of(*open_text(write("text.gz", member)), "train"), std::vector<std::string>{"abc"});
+}
+
+TEST_F(TextFilesTest, FolderOfTextsIsOnePartWithADocumentAFile) {
+  write("b.txt", "two");
+  write("a.txt", "one\n");
+  write("readme.md", "no text");
+  const auto source = open_text(folder());
+  ASSERT_EQ(source->facts().parts.size(), 1U);
+  EXPECT_EQ(documents_of(*source, "train"), (std::vector<std::string>{"one\n", "two"}));
+}
+
+TEST_F(TextFilesTest, FilesNamedAfterPartsAreParts) {
+  write("valid.txt", "v");
+  write("train.txt", "t");
+  auto source = open_text(folder());
+  ASSERT_EQ(source->facts().parts.size(), 2U);
+  EXPECT_EQ(source->facts().parts[0].name, "train");
+  EXPECT_EQ(source->facts().parts[1].name, "valid");
+  write("test.txt", "e");
+  source = open_text(folder());
+  EXPECT_EQ(documents_of(*source, "train"), std::vector<std::string>{"t"});
+  EXPECT_EQ(documents_of(*source, "valid"), std::vector<std::string>{"v"});
+  EXPECT_EQ(documents_of(*source, "test"), std::vector<std::string>{"e"});
+  EXPECT_EQ(source->facts().missing, "");
+}
+
+TEST_F(TextFilesTest, PartsBesideOtherTextsAreRefused) {
+  write("train.txt", "t");
+  write("letters.txt", "l");
+  EXPECT_EQ(message(), folder().string() +
+                           ": has train.txt, which is a part, and letters.txt, which is not; keep either train.txt, "
+                           "valid.txt and test.txt or other files");
+}
+
+TEST_F(TextFilesTest, NothingToReadIsRefused) {
+  EXPECT_EQ(message(),
+            folder().string() + ": has no .txt file; put texts into it that end in .txt, or name a single file");
+  write("a.txt", "");
+  write("b.txt", "");
+  EXPECT_EQ(message(), folder().string() + ": has 0 bytes; name a text with something in it");
+  EXPECT_EQ(message_of<FileError>([&] { open_text(folder() / "a.txt"); }),
+            (folder() / "a.txt").string() + ": has 0 bytes; name a text with something in it");
+  EXPECT_EQ(message_of<FileError>([&] { open_text(folder() / "gone"); }),
+            (folder() / "gone").string() + ": there is nothing; name a text file or a folder of .txt files");
+  ASSERT_EQ(::mkfifo((folder() / "pipe").c_str(), 0600), 0);
+  EXPECT_EQ(
+      message_of<FileError>([&] { open_text(folder() / "pipe"); }),
+      (folder() / "pipe").string() + ": is neither a file nor a folder; name a text file or a folder of .txt files");
+}
+
+TEST_F(TextFilesTest, EmptyPartIsRefusedByTheNameOfItsFile) {
+  write("train.txt", "t");
+  write("valid.txt", "");
+  EXPECT_EQ(message(), (folder() / "valid.txt").string() + ": has 0 bytes; name a text with something in it");
+}
+
+TEST_F(TextFilesTest, WhatIsNotUtf8IsRefusedWhenItIsRead) {
+  const auto path = write("latin1.txt", "caf\xe9");
+  const auto source = open_text(path);
+  EXPECT_EQ(message_of<FileError>([&] { documents_of(*source, "train"); }),
+            path.string() + ": byte 3 is not UTF-8; convert the file, or read it as bytes with data.tokens=bytes");
+  EXPECT_EQ(documents_of(*open_text(path, TextCheck::none), "train"), std::vector<std::string>{"caf\xe9"});
+}
+
+}  // namespace
+}  // namespace routing::text_files_test
