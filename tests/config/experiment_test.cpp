@@ -241,7 +241,7 @@ TEST(EncoderLayers, FollowTheirOwnContentOnBothSides) {
   ASSERT_EQ(top.head_groups.size(), 2U);
   EXPECT_EQ(pattern_name(top.head_groups[1].pattern), "routing");
   EXPECT_EQ(top.head_groups[1].heads, 4);
-  EXPECT_FALSE(top.head_groups[1].shared_query_key) << "FACTS A16";
+  EXPECT_FALSE(top.head_groups[1].shared_query_key) << "docs/facts.md A16";
   EXPECT_FALSE(top.head_groups[1].recency);
   EXPECT_EQ(pattern_name(attention_of_layer(config, 3).head_groups[1].pattern), "full");
   EXPECT_THROW(attention_of_encoder_layer(config, 3), ConfigError);

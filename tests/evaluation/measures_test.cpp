@@ -56,7 +56,7 @@ TEST(Measures, OfSubwordsAreNormalisedByWords) {
 }
 
 TEST(Measures, TheAuthorsRuleTakesTheirRatioAndSaysSo) {
-  // FACTS E4: 33.2 a word is 2.8065 nats a subword.
+  // docs/facts.md E4: 33.2 a word is 2.8065 nats a subword.
   const std::vector<Measure> all = measures(TokenKind::subwords, {.nats = 2806.5, .tokens = 1000, .words = 1}, 1.248);
   EXPECT_NEAR(all[1].value, 33.2, 0.01);
   EXPECT_EQ(all[1].note, "the authors' rule, 1.248 subwords a word");

@@ -90,7 +90,7 @@ TEST(ImageModel, HasThreeTablesAStartAndPositionsOfVarianceOne) {
   EXPECT_NEAR((tensors.at("row_positions") * 4.0).var().item<double>(), 1.0, 0.25) << "times sqrt(16)";
 }
 
-// As FACTS C5 has them: three tables of 256 rows, each with a variance of scale / mean of rows and columns.
+// As docs/facts.md C5 has them: three tables of 256 rows, each with a variance of scale / mean of rows and columns.
 TEST(ImageModel, ItsOneTableStartsAsThreeWould) {
   ExperimentConfig config = image_experiment();
   config.model.width = 512;

@@ -67,7 +67,7 @@ struct HeadDivergence {
 // be in evaluation mode. Bits do not depend on the number of threads.
 HeadDivergence head_divergence(TransformerImpl& model, const at::Tensor& tokens, const DivergenceOptions& options);
 
-// The paper's table, for comparison only: its local rows stand at wrong positions (FACTS E7).
+// The paper's table, for comparison only: its local rows stand at wrong positions (docs/facts.md E7).
 struct PublishedDivergence {
   struct Entry {
     double mean, deviation;

@@ -65,7 +65,7 @@ TableSpec enwik8() {
   spec.notes = {
       "Columns are the paper's; at tiny scale every model has 4 layers of 8 heads (presets/tiny-enwik8.toml), "
       "and the first 262,144 bytes of the test part are evaluated.",
-      "The paper's text has 24 layers of routing, its table and the authors' code 12 (FACTS G21)."};
+      "The paper's text has 24 layers of routing, its table and the authors' code 12 (docs/facts.md G21)."};
   spec.rows = {
       reported("t64", "T64", {"64", "2"}, 1.13),
       {.id = "local",
@@ -134,7 +134,7 @@ TableSpec pg19() {
                  .baseline = "local",
                  .data = "the folder of PG-19 with train/, validation/ and test/"};
   spec.notes = {"Columns are the paper's; at tiny scale every model has 4 layers of 8 heads (presets/tiny-pg19.toml).",
-                "Words are counted (FACTS G25); the paper multiplies nats by 1.248 subwords a word."};
+                "Words are counted (docs/facts.md G25); the paper multiplies nats by 1.248 subwords a word."};
   spec.rows = {
       {.id = "local",
        .name = "Local Transformer",

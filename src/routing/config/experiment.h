@@ -32,7 +32,7 @@ enum class PositionKind {
 // What a sequence shifted right begins with, and what model.input_dropout puts in place of a token. Images have a
 // symbol of their own either way.
 enum class StartSymbol {
-  zero,  // id 0, as the authors (FACTS C4): the end of a line in vocabularies of words, of a document in subwords
+  zero,  // id 0, as in the authors' code (docs/facts.md C4): ends a line of words, a document of subwords
   own,   // one more row of the table, which no text holds and no output names
 };
 
@@ -89,7 +89,7 @@ struct AttentionLayout {
 // A head group whose pattern is fixed by the section it stands in: [local], [full], [strided], [random], [lsh]. How
 // many heads it has comes from `attention`. max_relative = 0 means the window of the pattern, where it has one.
 //
-// Text has no absolute positions (FACTS C4), so local and full heads know offsets by default.
+// Text has no absolute positions (docs/facts.md C4), so local and full heads know offsets by default.
 struct PatternSections {
   HeadGroupConfig local{.pattern = LocalPattern{}, .relative = RelativePosition::true_offset};
   HeadGroupConfig full{.pattern = FullPattern{}, .relative = RelativePosition::true_offset, .max_relative = 256};
@@ -155,7 +155,7 @@ struct TrainConfig {
   std::int64_t sequence_length = 2048;
   std::int64_t source_length = 0;  // of what an encoder reads; 0 means sequence_length
   std::int64_t accumulation = 1;   // batches summed into one optimiser step
-  // Each batch is cut to a length drawn from this one to sequence_length (FACTS G3); 0 means none is cut.
+  // Each batch is cut to a length drawn from this one to sequence_length (docs/facts.md G3); 0 means none is cut.
   std::int64_t shortest_length = 0;
   std::uint64_t seed = 1;
   DataOrder order = DataOrder::crops;
@@ -166,7 +166,7 @@ struct TrainConfig {
   double beta2 = 0.98;
   double epsilon = 1e-9;
   double weight_decay = 0.0;  // adam, adafactor: L2 in the gradient; adamw, adafactorw: decoupled
-  // Adafactor only (FACTS C10).
+  // Adafactor only (docs/facts.md C10).
   double decay_exponent = 0.8;  // step t keeps 1 - t^-this of the average of squared gradients
   double update_clip = 1.0;     // largest root mean square of a parameter's update; 0 means no clipping
   bool relative_step = true;    // steps are a share of the parameter's own root mean square
@@ -259,7 +259,7 @@ std::vector<LayerRule> layer_rules(const ExperimentConfig& config);
 AttentionConfig attention_of_layer(const ExperimentConfig& config, std::int64_t layer);
 
 // The same for the layers of an encoder. The sections say how heads read in causal attention; here their heads read on
-// both sides, so recency is off, and routed heads have keys of their own (FACTS A16).
+// both sides, so recency is off, and routed heads have keys of their own (docs/facts.md A16).
 std::vector<LayerRule> encoder_layer_rules(const ExperimentConfig& config);
 AttentionConfig attention_of_encoder_layer(const ExperimentConfig& config, std::int64_t layer);
 // With which layer `layer` of the decoder reads the source: full heads first, then those of cross_content. No head

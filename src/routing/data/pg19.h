@@ -19,7 +19,7 @@ namespace routing {
 std::unique_ptr<TextSource> open_pg19(const std::filesystem::path& folder, TextCheck check = TextCheck::utf8);
 
 // Words of the whole set's part, as its authors count them: what a word-level perplexity divides by, whatever the model
-// reads (FACTS E4). Nothing for a part that is not train, valid or test.
+// reads (docs/facts.md E4). Nothing for a part that is not train, valid or test.
 std::optional<std::int64_t> official_pg19_words(std::string_view part);
 
 }  // namespace routing

@@ -1,5 +1,5 @@
-// How a model of images reads values (FACTS C5). Position i of the sequence is row i / (3 W), column i / 3 mod W and
-// channel i mod 3 of an image of W columns; it reads the value v of the position before.
+// How a model of images reads values (docs/facts.md C5). Position i of the sequence is row i / (3 W), column i / 3 mod
+// W and channel i mod 3 of an image of W columns; it reads the value v of the position before.
 //
 //   x_i = sqrt(width) (table[c][v] + rows[r][c] + columns[k][c])      r, k, c of position i, the one to be predicted
 //
