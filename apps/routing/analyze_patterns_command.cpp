@@ -120,7 +120,7 @@ Command add_analyze_patterns(CLI::App& analyze, const ProgramOptions& program) {
       "patterns",
       "Draw which inputs each output reads, for every attention pattern\n\n"
       "The paper's Figure 1: one square a pattern, rows are outputs, columns are inputs, colours are groups. With a\n"
-      "RUN, one square a head: what that trained model reads on a stretch of its data.");
+      "RUN, one square per head: what that trained model reads on a stretch of its data.");
   app->add_option("--out", options->paths, "file to write, .png or .svg; may be repeated")
       ->type_name("FILE")
       ->required()

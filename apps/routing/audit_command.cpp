@@ -81,7 +81,7 @@ std::string parity_text(const DecodeParity& parity) {
   if (!parity.reason.empty()) return "no cache: " + parity.reason;
   return std::to_string(parity.positions) + " positions, " + std::to_string(parity.rows_changed) +
          " differ, largest difference " + short_number(parity.largest) +
-         (parity.prompt_tokens > 0 ? "; token by token and behind a prompt of " + std::to_string(parity.prompt_tokens)
+         (parity.prompt_tokens > 0 ? "; token by token and after a prompt of " + std::to_string(parity.prompt_tokens)
                                    : "; token by token");
 }
 

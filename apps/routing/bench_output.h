@@ -1,4 +1,4 @@
-// How `routing bench` prints rows: a table for people, or one JSON object a line.
+// How `routing bench` prints rows: a table for people, or one JSON object per line.
 #pragma once
 
 #include "bench/row.h"

@@ -85,7 +85,7 @@ Command add_bench_train(CLI::App& bench_app, const ProgramOptions& program) {
   const auto options = std::make_shared<TrainBenchOptions>();
   CLI::App* app = bench_app.add_subcommand(
       "train",
-      "Whole training steps: tokens a second, peak memory, share of the GEMM rate\n\n"
+      "Whole training steps: tokens per second, peak memory, share of the GEMM rate\n\n"
       "A byte-level model on random bytes. ratio is the time of a step relative to the first content, in the same\n"
       "precision; docs/performance.md explains the columns.");
   add_word_list(*app, "--content", options->contents, "what content heads read: local, routing, lsh …");

@@ -13,7 +13,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// A model that takes a few milliseconds a step.
+// A model that takes a few milliseconds per step.
 const std::string kSmall =
     " --set model.layers=2 --set model.width=32 --set attention.heads=2 --set attention.content_heads=1"
     " --set local.window=16 --set routing.window=16 --set routing.clusters=8 --set train.eval_tokens=256"
@@ -58,10 +58,10 @@ TEST_F(CliQuickstart, TrainsEvaluatesAndDraws) {
   EXPECT_EQ(json_of("quickstart --out run"), result);
   const std::string lines = run("quickstart --quiet --out run").out;
   EXPECT_TRUE(contains(lines, "   causal, 95 % interval ")) << lines;
-  EXPECT_TRUE(contains(lines, "\nA sample (nucleus 0.8, temperature 1, seed 1), behind 400 held-out bytes\n  "))
+  EXPECT_TRUE(contains(lines, "\nA sample (nucleus 0.8, temperature 1, seed 1), after 400 held-out bytes\n  "))
       << lines;
   EXPECT_TRUE(contains(lines, "routing generate run --prompt")) << lines;
-  // The sample is what the other command gives behind the beginning of the test part.
+  // The sample is what the other command gives after the beginning of the test part.
   const std::string text = text_of(folder_ / "text");
   std::ofstream(folder_ / "prompt") << text.substr(text.size() * 95 / 100, 400);
   EXPECT_EQ(json_of("generate run --prompt-file prompt -n 300 --seed 1").at("text"), result.at("sample"));

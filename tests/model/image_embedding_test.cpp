@@ -63,7 +63,7 @@ TEST(ImageTableIds, OnePositionReadsTheRowOfTheWholeSequence) {
 }
 
 TEST(ImagePositions, AddRowColumnAndChannel) {
-  // One number a row of the tables: their place.
+  // One number per row of the tables: their place.
   const ImagePositions tables{at::arange(6, at::kFloat).view({6, 1}) * 100, at::arange(9, at::kFloat).view({9, 1})};
   std::vector<std::int64_t> all(18);
   std::iota(all.begin(), all.end(), 0);

@@ -42,8 +42,8 @@ struct Divergence {
 };
 
 struct LayerDivergence {
-  std::vector<std::string> patterns;  // one a head
-  std::vector<double> reads_nothing;  // one a head: the share of queries with an empty row
+  std::vector<std::string> patterns;  // one per head
+  std::vector<double> reads_nothing;  // one per head: the share of queries with an empty row
   // [heads, heads]: mean over all sequences and queries; 0 on the diagonal, NaN where two heads have no query in
   // common.
   std::vector<double> matrix;

@@ -90,7 +90,7 @@ TableSpec recall() {
       "Share of right answers to questions whose fact stands n/8 = 512 or more tokens back, in sequences of n = "
       "4,096; "
       "chance is 1/32.",
-      "Content heads read about 114 keys a query in every row but `full`; distance.md has the count, which for lists "
+      "Content heads read about 114 keys per query in every row but `full`; distance.md has the count, which for lists "
       "that "
       "follow the content is known after training only.",
       "There is one scale: --scale paper is the same."};

@@ -127,7 +127,7 @@ void require_data(const TableSpec& spec, const TableOptions& options) {
                        " with --data PATH");
 }
 
-// One line a run, before and after it.
+// One line per run, before and after it.
 void say(const TableOptions& options, const std::string& text) {
   if (options.observer.notes) options.observer.notes(text);
 }

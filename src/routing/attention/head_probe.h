@@ -44,7 +44,7 @@ at::Tensor probe_vectors(const at::Tensor& vectors);
 // Weights sum to 1, or to groups / (groups + merge_eps) under Merge::mean; a query that reads nothing has an empty row.
 struct AttentionRow {
   std::vector<std::int32_t> keys;  // distinct, ascending
-  std::vector<double> weights;     // as they multiply values, one a key
+  std::vector<double> weights;     // as they multiply values, one per key
 };
 
 // `head` counts inside of the group. Throws an InputError where there is no such row.

@@ -26,7 +26,7 @@ enum class FeedforwardKind {
 enum class PositionKind {
   none,
   sinusoidal,  // sines and cosines added to the embeddings; any length
-  learned,     // a table a sequence, of train.source_length or train.sequence_length rows
+  learned,     // a table per sequence, of train.source_length or train.sequence_length rows
 };
 
 // What a sequence shifted right begins with, and what model.input_dropout puts in place of a token. Images have a
@@ -104,7 +104,7 @@ enum class DataFormat {
   bytes,       // any file
   enwik8,      // bytes; the whole set has 100,000,000
   wikitext,    // wiki.{train,valid,test}.tokens: WikiText-103 and WikiText-2
-  pg19,        // train/, validation/, test/ with one file a book
+  pg19,        // train/, validation/, test/ with one file per book
   text,        // any UTF-8 file or folder of .txt files
   cifar10,     // data_batch_1.bin … data_batch_5.bin, test_batch.bin
   imagenet64,  // train_64x64/, valid_64x64/ of PNG, or train_data_batch_1.npz …, val_data.npz
@@ -185,9 +185,9 @@ struct TrainConfig {
 
 struct EvalConfig {
   std::string split = "valid";
-  std::int64_t stride = 0;  // new tokens a window; 0 means disjoint windows
+  std::int64_t stride = 0;  // new tokens per window; 0 means disjoint windows
   std::int64_t batch_size = 4;
-  // The authors' rule for word perplexity, exp(this x nats a subword): 1.248 for PG-19. 0 means by counted words.
+  // The authors' rule for word perplexity, exp(this x nats per subword): 1.248 for PG-19. 0 means by counted words.
   double subwords_per_word = 0.0;
   friend bool operator==(const EvalConfig&, const EvalConfig&) = default;
 };

@@ -161,7 +161,7 @@ void add_data(Keys& keys) {
       "split", &DataConfig::split, [](const std::string&, const std::string& text) { parse_split(text); },
       "train/valid/test of data in one piece, in their order: shares, counts, or rest for one of them");
   data.add("vocabulary", &DataConfig::vocabulary,
-           "file of words, one a line, or SentencePiece model; empty means made from train");
+           "file of words, one per line, or SentencePiece model; empty means made from train");
   data.add("vocabulary_size", &DataConfig::vocabulary_size, "pieces of a SentencePiece model that is made");
   data.add("image_size", &DataConfig::image_size,
            "shrink images to this height and width by averaging; 0 means as they are");

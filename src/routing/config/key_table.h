@@ -1,4 +1,4 @@
-// Fields of a structure as named keys with text values: one line a key gives its reading, writing, kind and
+// Fields of a structure as named keys with text values: one line per key gives its reading, writing, kind and
 // description.
 //
 //   std::vector<ConfigKey<Experiment>> keys;

@@ -126,7 +126,7 @@ class NpzRows::Member {
                        ": is in Fortran order, but C order was expected; save numpy.ascontiguousarray of it");
     require<FileError>(header.shape.size() == 2 && header.shape[1] == columns_ && header.shape[0] > 0, where_,
                        ": shape is ", shape_text(header.shape), ", but N x ", columns_,
-                       " uint8 was expected; check that these are images of this size, one a row");
+                       " uint8 was expected; check that these are images of this size, one per row");
     rows_ = header.shape[0];
   }
 

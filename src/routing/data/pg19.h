@@ -1,4 +1,4 @@
-// PG-19 (Rae et al. 2020): books of Project Gutenberg, as train/, validation/ and test/ with one ID.txt a book.
+// PG-19 (Rae et al. 2020): books of Project Gutenberg, as train/, validation/ and test/ with one ID.txt per book.
 #pragma once
 
 #include "routing/data/document_files.h"

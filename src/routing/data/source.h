@@ -41,7 +41,7 @@ bool is_folder(const std::filesystem::path& path);
 // Things as a list, "a, b"; without those that are empty.
 std::string joined(const std::vector<std::string>& things);
 
-// Where the text of a part goes. A document may come in several pieces, which are cut behind line ends;
+// Where the text of a part goes. A document may come in several pieces, which are cut after line ends;
 // ends_document stands at its last piece.
 using TextSink = std::function<void(std::string_view text, bool ends_document)>;
 

@@ -12,7 +12,7 @@ namespace routing {
 //                                             compressed, as .gz or .dz
 // a folder with only train.txt, valid.txt     the parts that are there, each one document
 // and test.txt, or some of these
-// a folder with other .txt files              one part called train, one document a file, sorted by name
+// a folder with other .txt files              one part called train, one document per file, sorted by name
 //
 // Such data are no known set, so nothing is ever missing.
 //

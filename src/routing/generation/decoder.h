@@ -46,7 +46,7 @@ class Decoder {
   };
   struct Begun {
     std::int64_t sequence = 0;  // its number, until drop()
-    std::vector<float> logits;  // [vocabulary] of the token behind the prompt
+    std::vector<float> logits;  // [vocabulary] of the token after the prompt
   };
   // A new sequence that begins with these tokens, which may be none; of an encoder-decoder they are the source, of at
   // least one token, and the target begins empty. Throws an InputError for ids outside of the vocabulary, sequences

@@ -1,4 +1,4 @@
-// metrics.jsonl: what was measured, one JSON object a line, for people and scripts.
+// metrics.jsonl: what was measured, one JSON object per line, for people and scripts.
 #pragma once
 
 #include "routing/core/files.h"
