@@ -244,7 +244,7 @@ TEST_F(RoutingHealth, FigureShowsMeasuresThatAreThereAndBarsByMembers) {
   const HealthFigure figure = small_figure();
   const HealthLayout layout = health_layout(figure);
   ASSERT_EQ(layout.charts.size(), 2U);
-  EXPECT_EQ(layout.charts[1].curves.curves.size(), 1U) << "the drift of an evaluation is no number";
+  EXPECT_EQ(layout.charts[1].curves.curves.size(), 1U) << "the drift of an evaluation is not a number";
   EXPECT_EQ(layout.charts[1].curves.references.at(0).y, 0.125) << "half of 1 / 4";
   ASSERT_EQ(layout.bars.size(), 2U);
   EXPECT_EQ(layout.bars[0].most, 40.0);

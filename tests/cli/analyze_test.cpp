@@ -54,7 +54,7 @@ TEST_F(CliAnalyze, AttentionListsWhatHeadsReadAndJsonHasAllOfIt) {
       0U)
       << lines;
   EXPECT_EQ(times(lines, "\n  0."), 2U) << lines;
-  EXPECT_FALSE(contains(lines, "\033")) << "a file is no terminal: " << lines;
+  EXPECT_FALSE(contains(lines, "\033")) << "a file is not a terminal: " << lines;
 }
 
 TEST_F(CliAnalyze, AttentionReadsFilesStandardInputAndDataAndDrawsItsSequence) {

@@ -49,7 +49,7 @@ TEST_F(CliQuickstart, TrainsEvaluatesAndDraws) {
   const Json result = json_of(small + " --minutes 0.01");
   EXPECT_GT(result.at("gzip_bits_per_byte"), 0.0);
   EXPECT_GT(result.at("xz_bits_per_byte"), 0.0);
-  EXPECT_GE(result.at("sample").get<std::string>().size(), 300U) << "bytes; those that are no UTF-8 take three";
+  EXPECT_GE(result.at("sample").get<std::string>().size(), 300U) << "bytes; those that are not UTF-8 take three";
   for (const char* name : {"curves.png", "patterns.png", "metrics.jsonl", "config.toml"}) {
     EXPECT_GT(fs::file_size(folder_ / "run" / name), 0U) << name;
   }

@@ -69,7 +69,7 @@ TEST(ContentLayers, OtherWordsAreRefusedWithTheGrammar) {
                   "' is not known; write all, top N, bottom N or FIRST..LAST, such as top 2 or 1..3");
   }
   EXPECT_EQ(refusal_of([] { parse_content_layers("top 0"); }),
-            "attention.content_layers: 'top 0' are no layers; set attention.content to local instead");
+            "attention.content_layers: 'top 0' are not layers; set attention.content to local instead");
   EXPECT_EQ(refusal_of([] { parse_content_layers("3..1"); }),
             "attention.content_layers: '3..1' begins at 3 and ends before it, at 1; write the lower layer first");
 }

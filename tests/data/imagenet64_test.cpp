@@ -131,7 +131,7 @@ TEST_F(Imagenet64Test, PathsWithNeitherVersionAreRefused) {
           "not read), or set data.format to images for other folders");
   const auto file = write("train_data_batch_1", "");
   EXPECT_EQ(message(file),
-            file.string() + ": is no folder and does not end in .npz; name a folder, or one of the files *.npz");
+            file.string() + ": is not a folder and does not end in .npz; name a folder, or one of the files *.npz");
   const auto nowhere = folder() / "nowhere";
   EXPECT_EQ(message(nowhere),
             nowhere.string() +

@@ -90,7 +90,7 @@ TEST_F(NpzTest, RowOfAnotherLengthIsRefused) {
 
 TEST_F(NpzTest, FilesThatAreNoArchivesAreRefused) {
   EXPECT_EQ(opening_bytes(""), "has 0 bytes, but a NumPy archive was expected; fetch it again");
-  const std::string foreign = "is no zip archive, as NumPy's .npz files are, or its end is cut off; fetch it again";
+  const std::string foreign = "is not a zip archive, as NumPy's .npz files are, or its end is cut off; fetch it again";
   EXPECT_EQ(opening_bytes("no archive at all, but long enough for the end of one"), foreign);
   const std::string whole = zip_file({{.content = npy_of(2, 3, "abcdef")}});
   EXPECT_EQ(opening_bytes(whole.substr(0, whole.size() / 2)), foreign);

@@ -40,7 +40,7 @@ struct AuditReport {
   std::string label = {};  // what the configuration promises: validity_label()
   MatmulPrecision precision = MatmulPrecision::fp32;
   PrefixReport prefix = {};
-  // Heads of the lowest layer whose plans changed, under prefix.worst(); empty if causal or if it was no plan.
+  // Heads of the lowest layer whose plans changed, under prefix.worst(); empty if causal or if it was not a plan.
   std::vector<PlanLeak> origin = {};
   std::vector<LeakTaskResult> tasks = {};
   DecodeParity parity = {};

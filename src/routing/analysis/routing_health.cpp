@@ -83,7 +83,7 @@ const std::vector<HealthMeasure>& health_measures() {
 std::size_t health_measure(const std::string& key) {
   const auto& all = health_measures();
   const auto found = std::find_if(all.begin(), all.end(), [&](const HealthMeasure& m) { return m.key == key; });
-  require<InputError>(found != all.end(), "'", key, "' is no measure of routing; see health_measures()");
+  require<InputError>(found != all.end(), "'", key, "' is not a measure of routing; see health_measures()");
   return static_cast<std::size_t>(found - all.begin());
 }
 

@@ -44,7 +44,7 @@ struct BatchOptions {
 //
 // Throws  ConfigError  the split has fewer than n tokens, or, if contiguous, a part has; a record is shorter than n, or
 //                      there is none
-//         InputError   a negative index, spans of the wrong size, tokens that are no whole records
+//         InputError   a negative index, spans of the wrong size, tokens that are not whole records
 class TokenBatches {
  public:
   TokenBatches(TokenView split, const BatchOptions& options);

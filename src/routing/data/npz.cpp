@@ -37,7 +37,7 @@ Archive open_archive(const std::filesystem::path& path) {
   const std::string reason = zip_error_strerror(&error);
   zip_error_fini(&error);
   require<FileError>(code != ZIP_ER_NOZIP, path.string(),
-                     ": is no zip archive, as NumPy's .npz files are, or its end is cut off; fetch it again");
+                     ": is not a zip archive, as NumPy's .npz files are, or its end is cut off; fetch it again");
   throw FileError(path.string() + ": cannot be opened as a zip archive: " + reason + "; fetch it again");
 }
 

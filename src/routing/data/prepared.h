@@ -1,4 +1,4 @@
-// A data set tokenised once: a folder with one shard a part, the tokeniser, and what is known about it.
+// A data set tokenised once: a folder with one shard per part, the tokeniser, and what is known about it.
 //
 //   data.json        what DataFacts says, and the source
 //   train.shard valid.shard test.shard

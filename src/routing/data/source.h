@@ -24,7 +24,7 @@ struct SourceFacts {
   std::string format;             // as data.format says it: "wikitext"
   std::vector<SourcePart> parts;  // those that are there, in the order train, valid, test; at least one
   // What a whole set has and this one has not, as one line: "1 of 5 train batches". Empty for a whole set, and for data
-  // that are no known set and so always whole.
+  // that are not a known set and so always whole.
   std::string missing;
 
   const SourcePart* part(std::string_view name) const;  // null if it is not there

@@ -14,7 +14,7 @@ namespace routing {
 // and test.txt, or some of these
 // a folder with other .txt files              one part called train, one document per file, sorted by name
 //
-// Such data are no known set, so nothing is ever missing.
+// Such data are not a known set, so nothing is ever missing.
 //
 // Throws  FileError  nothing is at the path, no .txt file is in the folder, some but not all are named after parts, or
 //                    a part has no bytes

@@ -38,7 +38,7 @@ std::string what_counts(TokenKind kind) {
     case TokenKind::words:
       return "words, one end per line among them";
     case TokenKind::subwords:
-      return "subwords, one end a document among them";
+      return "subwords, one end per document among them";
     case TokenKind::subpixels:
       return "red, green and blue values";
     case TokenKind::automatic:

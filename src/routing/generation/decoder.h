@@ -59,7 +59,7 @@ class Decoder {
   virtual std::int64_t fork(std::int64_t sequence) = 0;
   virtual void drop(std::int64_t sequence) = 0;
 
-  // Of an encoder-decoder: the prompt is a source, which is no part of the sequence.
+  // Of an encoder-decoder: the prompt is a source, which is not part of the sequence.
   virtual bool reads_source() const = 0;
   virtual std::int64_t vocabulary_size() const = 0;
   // Tokens that a sequence can have (images, learned positions); 0 means any number.
