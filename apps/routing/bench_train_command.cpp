@@ -25,7 +25,7 @@ const std::vector<SizeOption>& size_options() {
       {"-n,--tokens", {"train.sequence_length"}, "8192", "tokens of a sequence"},
       {"--batch", {"train.batch_size"}, "1", "sequences"},
       {"--layers", {"model.layers"}, "6", "layers"},
-      {"--width", {"model.width"}, "512", "of the model; feed-forward layers have four times"},
+      {"--width", {"model.width"}, "512", "of the model; feed-forward layers are four times as wide"},
       {"--heads", {"attention.heads"}, "8", "heads; half of them follow the content"},
       {"--window", {"local.window", "routing.window", "random.window", "lsh.window"}, "256", "of all patterns"},
       {"--clusters", {"routing.clusters", "random.groups", "lsh.buckets"}, "32", "clusters of a routed head"},

@@ -233,7 +233,7 @@ void add_data_options(CLI::App& app, EvalOptions& options) {
       ->check(CLI::IsMember({"train", "valid", "test", "all"}))
       ->capture_default_str()
       ->group("Data");
-  app.add_option("--limit-tokens,--limit-bytes", options.limit_tokens, "only the first so many tokens of the part")
+  app.add_option("--limit-tokens,--limit-bytes", options.limit_tokens, "only the first N tokens of the part")
       ->type_name("N")
       ->check(whole_number(1))
       ->group("Data");

@@ -59,12 +59,12 @@ void add_sampling_options(CLI::App& app, GenerateArguments& arguments) {
       ->check(whole_number(0))
       ->capture_default_str()
       ->group("Sampling");
-  app.add_option("--num-samples", arguments.num_samples, "samples; of a beam: so many of its best")
+  app.add_option("--num-samples", arguments.num_samples, "samples; with --beams, the best N")
       ->type_name("N")
       ->check(whole_number(1, 1000000))
       ->capture_default_str()
       ->group("Sampling");
-  app.add_option("--beams", arguments.beams, "search with so many beams instead of sampling; 1 is greedy")
+  app.add_option("--beams", arguments.beams, "search with N beams instead of sampling; 1 is greedy")
       ->type_name("N")
       ->check(whole_number(1))
       ->group("Sampling");

@@ -211,7 +211,7 @@ void add_run_options(CLI::App& app, TableCommandOptions& options) {
       ->type_name("N")
       ->check(whole_number(1))
       ->group("Run");
-  app.add_option("--minutes", options.minutes, "of training a part: equal steps for all rows, decided once")
+  app.add_option("--minutes", options.minutes, "of training per part: equal steps for all rows, decided once")
       ->type_name("M")
       ->check(CLI::PositiveNumber)
       ->group("Run");

@@ -61,7 +61,7 @@ TEST(Audit, TextsAndJsonSayWhatWasFound) {
             "selection reads the future: not a valid likelihood: 5 of 109 predictions changed with tokens after "
             "them, by up to 0.25");
   EXPECT_TRUE(report.contradicts_label());
-  EXPECT_EQ(origin_text(report), "no plan of any head changed; the leak is outside of the choice of keys");
+  EXPECT_EQ(origin_text(report), "no plan of any head changed; the leak is outside the choice of keys");
   report.origin = {{.layer = 1, .head = 2, .pattern = "routing", .queries = 3, .queries_checked = 10},
                    {.layer = 1, .head = 3, .pattern = "routing", .queries = 5, .later_keys = 4, .queries_checked = 10}};
   EXPECT_EQ(origin_text(report),

@@ -173,7 +173,7 @@ std::string summary(const AuditReport& report) {
 
 std::string origin_text(const AuditReport& report) {
   if (report.causal()) return "";
-  if (report.origin.empty()) return "no plan of any head changed; the leak is outside of the choice of keys";
+  if (report.origin.empty()) return "no plan of any head changed; the leak is outside the choice of keys";
   std::string heads;
   std::int64_t queries = 0;
   std::int64_t later = 0;

@@ -150,7 +150,7 @@ enum class Precision { fp32, bf16, automatic };
 
 struct TrainConfig {
   std::int64_t steps = 1000;
-  double minutes = 0.0;  // stop after so long; 0 means by steps only
+  double minutes = 0.0;  // minutes of training after which to stop; 0 means by steps only
   std::int64_t batch_size = 4;
   std::int64_t sequence_length = 2048;
   std::int64_t source_length = 0;  // of what an encoder reads; 0 means sequence_length
@@ -179,7 +179,7 @@ struct TrainConfig {
   std::int64_t eval_every = 250;        // steps; 0 means only at the end
   std::int64_t eval_tokens = 65536;     // of eval.split in periodic evaluations; 0 means all of it
   std::int64_t checkpoint_every = 250;  // steps; 0 means only at the end
-  std::int64_t keep_checkpoints = 1;    // the newest so many, beside the best
+  std::int64_t keep_checkpoints = 1;    // how many of the newest to keep, beside the best
   friend bool operator==(const TrainConfig&, const TrainConfig&) = default;
 };
 

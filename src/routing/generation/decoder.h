@@ -49,7 +49,7 @@ class Decoder {
     std::vector<float> logits;  // [vocabulary] of the token after the prompt
   };
   // A new sequence that begins with these tokens, which may be none; of an encoder-decoder they are the source, of at
-  // least one token, and the target begins empty. Throws an InputError for ids outside of the vocabulary, sequences
+  // least one token, and the target begins empty. Throws an InputError for ids outside the vocabulary, sequences
   // longer than longest_sequence(), and for more tokens than memory holds beside what other sequences expect.
   virtual Begun begin(std::span<const std::int32_t> prompt, const Expected& expected) = 0;
   Begun begin(std::span<const std::int32_t> prompt) { return begin(prompt, {}); }

@@ -64,7 +64,7 @@ class FusedCall {
   }
 
   const kernels::AttendProblem& problem() const { return problem_; }
-  // [batch, heads, queries, value_dim]; in memory like v, whose heads stand inside or outside of its tokens.
+  // [batch, heads, queries, value_dim]; in memory like v, whose heads stand inside or outside its tokens.
   at::Tensor empty_output() const {
     const std::int64_t value_dim = v_.size(3);
     if (v_.is_contiguous()) return at::empty({plan_.batch, plan_.heads, plan_.num_queries, value_dim}, v_.options());
