@@ -291,9 +291,8 @@ Command add_analyze_health(CLI::App& analyze, const ProgramOptions& program) {
       "Occupancy, dead centroids, drift and memberships of routed heads\n\n"
       "What metrics.jsonl says of them over the steps, a verdict, and each head: as the checkpoint remembers it, or\n"
       "with --data or --split counted on held-out tokens, with the share that passes no threshold, the entropy of\n"
-      "what moves centroids and the mean largest weight of attention. Unhealthy means dead centroids, a worst head with "
-      "an entropy\n"
-      "below 0.5, and thresholds that move by more than half of 1 / clusters deviations per step.");
+      "what moves centroids and the mean largest weight of attention. Unhealthy means dead centroids, a worst head\n"
+      "with an entropy below 0.5, or thresholds that move by more than half of 1 / clusters deviations per step.");
   app->add_option("RUN", options->runs, "folders of runs")->required()->group("Model");
   options->model.checkpoint = "last";  // as far as the curves go
   add_model_options(*app, options->model);
