@@ -1,4 +1,4 @@
-// The few words that ranks leave for each other outside their collectives: who came, who lives, who failed.
+// The few words that ranks leave for each other outside of their collectives: who came, who lives, who failed.
 #pragma once
 
 #include "routing/core/error.h"

@@ -5,7 +5,7 @@
 // On the CPU in float32, a row of the result and of the gradient of x depends on its own row alone, bit for bit,
 // whatever the number of rows and threads; the gradients of W and b are summed over rows in a fixed order. See
 // kernels/dense.h. Double, other devices and meta tensors are computed by the same formulas on tensors. With bf16, x is
-// kept for the backward pass as it is multiplied, in two bytes per number.
+// kept for the backward pass as it is multiplied, in two bytes a number.
 #pragma once
 
 #include "routing/ops/precision.h"

@@ -114,8 +114,8 @@ std::int64_t end_numbers(const ModelConfig& model) {
   return numbers + 8;
 }
 
-// Bytes per token of what is there at once while the top layer is differentiated: gradients, and with bf16 queries,
-// keys and values of one group of heads in float32 again. Hidden rows of a ReLU come in pieces.
+// Bytes a token of what is there at once while the top layer is differentiated: gradients, and with bf16 queries, keys
+// and values of one group of heads in float32 again. Hidden rows of a ReLU come in pieces.
 std::int64_t backward_bytes(const ExperimentConfig& config) {
   const ModelConfig& model = config.model;
   const Kept kept = kept_numbers(config);
