@@ -84,7 +84,7 @@ std::vector<std::string> rooted_paths(const std::string& text) {
   return matches(text, pattern);
 }
 
-// Sources in backticks: `attention/plan.h` below a part of src/, or the bare name of a file that is anywhere.
+// Sources in backticks: `attention/plan.h` below src/ or a part of it, or the bare name of a file that is anywhere.
 std::vector<std::string> sources_in_backticks(const std::string& text) {
   static const std::regex pattern(R"(`((?:[\w*-]+/)*[\w*.-]+\.(?:h|cpp|inl))(?!\w))");
   return matches(text, pattern);
@@ -101,7 +101,7 @@ bool source_exists(const std::string& named, const std::set<std::string>& names)
     const std::regex pattern = name_pattern(named);
     return std::any_of(names.begin(), names.end(), [&](const auto& name) { return std::regex_match(name, pattern); });
   }
-  if (exists_below(kRoot, named)) return true;
+  if (exists_below(kRoot, named) || exists_below(kRoot / "src", named)) return true;
   return std::any_of(fs::directory_iterator(kRoot / "src"), fs::directory_iterator(),
                      [&](const fs::directory_entry& part) { return exists_below(part.path(), named); });
 }
