@@ -19,7 +19,7 @@ from check import Failure
 
 N = 96
 CLOSE = 2e-5  # nats
-STEPS = 40  # a centroid moves by a thousandth a step; thresholds and tables have moved well by then
+STEPS = 40  # a centroid moves by a thousandth per step; thresholds and tables have moved well by then
 SIZES = {"model.layers": 3, "model.width": 64, "model.feedforward_width": 128, "attention.heads": 4,
          "attention.content_heads": 2, "local.window": 16, "routing.window": 12, "routing.clusters": 4,
          "train.sequence_length": N, "train.batch_size": 4, "train.learning_rate": 0.01, "train.precision": "fp32",

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Times eager PyTorch at what `routing bench` times, in one process: one JSON object a line, with the same keys.
+"""Times eager PyTorch at what `routing bench` times, in one process: one JSON object per line, with the same keys.
 
     /usr/bin/python3 scripts/eager/measure.py attention --pattern threshold,nearest -n 8192 --precision fp32,bf16
     /usr/bin/python3 scripts/eager/measure.py train --content routing -n 8192 --precision bf16
@@ -11,8 +11,8 @@
 Needs Debian's python3-torch. Settings of the libraries come from the environment; --threads 0 leaves torch's choice.
 `seconds` is the median of --repeats passes after one that is not counted. Passes stop early once they took --limit
 seconds together; `repeats` says how many there were. `peak_bytes` is the peak of resident memory minus what the process
-had after its imports. `gflops` counts as routing bench does: 4 dim operations a pair of query and key forward, 14 dim
-forward and backward. `ratio` is seconds a pair (train: seconds) over those of the first line of its precision and pass.
+had after its imports. `gflops` counts as routing bench does: 4 dim operations per pair of query and key forward, 14 dim
+forward and backward. `ratio` is seconds per pair (train: seconds) over those of the first line of its precision and pass.
 Inputs are drawn as routing bench draws them: tokens around one centre for each cluster, thresholds after five updates.
 bf16 is torch.autocast; attention then gets its inputs in bfloat16, as a linear layer under autocast hands them over.
 """

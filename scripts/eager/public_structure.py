@@ -9,7 +9,7 @@ of a ModelConfig:
     clusters       n / window of them; each takes the `window` tokens of the whole sequence that are nearest to its mean
                    (so which tokens it holds depends on later ones), all of them attend to each other where their places
                    allow it, to themselves only if there is no other; a token in several gets the mean, in none zero
-    means          ten rounds of k-means over the first batch, then moving averages, by 0.001 a step, of the unit-length
+    means          ten rounds of k-means over the first batch, then moving averages, by 0.001 per step, of the unit-length
                    mean of each cluster's nearest tokens; 1e-4 times the squared distance joins the loss
     layers         norm, attention, sum; norm, GELU feed-forward of four times the width, sum; a norm at the end
     a step         forward, backward, gradients clipped to a norm of 0.5, Adam with a rate of 1e-4, means

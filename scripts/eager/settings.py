@@ -65,7 +65,7 @@ def plain_environment():
 
 
 def run(command, environment, timeout=1800):
-    """The JSON objects that a command prints, one a line."""
+    """The JSON objects that a command prints, one per line."""
     try:
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=timeout)
     except subprocess.TimeoutExpired:

@@ -28,7 +28,7 @@ TEST_F(CliAnalyze, AttentionListsWhatHeadsReadAndJsonHasAllOfIt) {
   train_on_bytes(3);
   const nlohmann::json all = object("attention run --text 'a line of text'");
   EXPECT_EQ(all["tokens"], 14);
-  EXPECT_EQ(all["position"], 14) << "the token behind the text";
+  EXPECT_EQ(all["position"], 14) << "the token after the text";
   EXPECT_EQ(all["predicts"], "(next)");
   ASSERT_EQ(all["heads"].size(), 8U) << "two layers of four heads";
   for (const auto& head : all["heads"]) {
@@ -54,7 +54,7 @@ TEST_F(CliAnalyze, AttentionListsWhatHeadsReadAndJsonHasAllOfIt) {
       0U)
       << lines;
   EXPECT_EQ(times(lines, "\n  0."), 2U) << lines;
-  EXPECT_FALSE(contains(lines, "\033")) << "a file is no terminal: " << lines;
+  EXPECT_FALSE(contains(lines, "\033")) << "a file is not a terminal: " << lines;
 }
 
 TEST_F(CliAnalyze, AttentionReadsFilesStandardInputAndDataAndDrawsItsSequence) {

@@ -1,4 +1,4 @@
-// `routing bench` as a script sees it: one JSON object a line, every key there, numbers that agree with each other.
+// `routing bench` as a script sees it: one JSON object per line, every key there, numbers that agree with each other.
 #include "cli/program_fixture.h"
 
 #include <gtest/gtest.h>

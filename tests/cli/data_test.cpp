@@ -73,7 +73,7 @@ TEST_F(CliData, InfoCountsTokensAndSaysWhatIsMissing) {
   EXPECT_EQ(partial["whole"], false);
   EXPECT_EQ(partial["missing"], "no wiki.train.tokens; train is the first 90 % of valid");
   const std::string table = run("--quiet data info wiki --cache cache").out;
-  EXPECT_TRUE(contains(table, "one <eos> a line counted")) << table;
+  EXPECT_TRUE(contains(table, "one <eos> per line counted")) << table;
   EXPECT_TRUE(contains(table, "figures are labelled partial data: no wiki.train.tokens")) << table;
   expect_one_line("--quiet data info wiki --cache cache --require-whole", {"is not whole: no wiki.train.tokens"});
 }

@@ -90,7 +90,7 @@ TEST_F(CliGenerate, ImagesAreWrittenAndTheirLowerHalvesCompleted) {
   EXPECT_EQ(to_string(read_png_shape(folder_ / "half/sheet.png")), "48 x 150") << "4 images in one group";
 
   EXPECT_EQ(times(generated("--complete-split test --num-samples 2 --out half --force"), "\n"), 3U);
-  EXPECT_EQ(to_string(read_png_shape(folder_ / "half/sheet.png")), "88 x 116") << "3 images a group, 2 groups";
+  EXPECT_EQ(to_string(read_png_shape(folder_ / "half/sheet.png")), "88 x 116") << "3 images per group, 2 groups";
 
   expect_mistake(2, "run", {"run/samples-1", "not empty", "--force"});
   expect_mistake(1, "run --out new --image run/samples-1/sheet.png", {"88 x 88", "8 x 8"});

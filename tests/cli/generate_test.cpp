@@ -26,7 +26,7 @@ TEST_F(CliGenerate, ContinuesAPromptWhereverItComesFromToItsEndOrAStopText) {
   write("prompt", "line 4");
   EXPECT_EQ(generated("--prompt-file prompt -n 30"), outcome.out);
   EXPECT_EQ(generated("- -n 30", R"(sh -c 'echo "line 4" | "$0" "$@"')"), outcome.out)
-      << "echo's line end is no part of the prompt";
+      << "echo's line end is not part of the prompt";
   EXPECT_EQ(generated("--prompt-ids 108,105,110,101,32,52 -n 30"), outcome.out);
   EXPECT_EQ(generated("--prompt 'line 4' -n 30 --echo"), "line 4" + outcome.out);
   EXPECT_EQ(generated("--prompt 'line 4' -n 30 --no-cache"), outcome.out);

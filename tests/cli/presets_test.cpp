@@ -29,7 +29,7 @@ TEST_F(Cli, PresetsTakesAPartOfTheNames) {
   ASSERT_EQ(rows.size(), 3U);
   EXPECT_EQ(rows[0]["name"], "tiny-cifar10");
   EXPECT_EQ(rows[1]["name"], "tiny-cifar10-full");
-  EXPECT_TRUE(contains(run("presets tiny-wikitext103").out, " + 129 a word"));
+  EXPECT_TRUE(contains(run("presets tiny-wikitext103").out, " + 129 per word"));
   expect_refused("presets nosuch", {"no name has 'nosuch'"});
 }
 

@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// A model that takes a few milliseconds a step.
+// A model that takes a few milliseconds per step.
 const std::string kSmall =
     " --set model.layers=2 --set model.width=32 --set attention.heads=2 --set attention.content_heads=1"
     " --set local.window=16 --set routing.window=16 --set routing.clusters=8 --set train.eval_tokens=256"
@@ -50,7 +50,7 @@ TEST_F(CliQuickstart, TrainsEvaluatesAndDraws) {
   const Json result = json_of(small + " --minutes 0.01");
   EXPECT_GT(result.at("gzip_bits_per_byte"), 0.0);
   EXPECT_GT(result.at("xz_bits_per_byte"), 0.0);
-  EXPECT_GE(result.at("sample").get<std::string>().size(), 300U) << "bytes; those that are no UTF-8 take three";
+  EXPECT_GE(result.at("sample").get<std::string>().size(), 300U) << "bytes; those that are not UTF-8 take three";
   for (const char* name : {"curves.png", "patterns.png", "metrics.jsonl", "config.toml"}) {
     EXPECT_GT(fs::file_size(folder_ / "run" / name), 0U) << name;
   }
@@ -59,10 +59,10 @@ TEST_F(CliQuickstart, TrainsEvaluatesAndDraws) {
   EXPECT_EQ(json_of("quickstart --out run"), result);
   const std::string lines = run("quickstart --quiet --out run").out;
   EXPECT_TRUE(contains(lines, "   causal, 95 % interval ")) << lines;
-  EXPECT_TRUE(contains(lines, "\nA sample (nucleus 0.8, temperature 1, seed 1), behind 400 held-out bytes\n  "))
+  EXPECT_TRUE(contains(lines, "\nA sample (nucleus 0.8, temperature 1, seed 1), after 400 held-out bytes\n  "))
       << lines;
   EXPECT_TRUE(contains(lines, "routing generate run --prompt")) << lines;
-  // The sample is what the other command gives behind the beginning of the test part.
+  // The sample is what the other command gives after the beginning of the test part.
   const std::string text = text_of(folder_ / "text");
   std::ofstream(folder_ / "prompt") << text.substr(text.size() * 95 / 100, 400);
   EXPECT_EQ(json_of("generate run --prompt-file prompt -n 300 --seed 1").at("text"), result.at("sample"));

@@ -86,8 +86,8 @@ TEST_F(CliTable, MistakesAreAnsweredWithWhatToDo) {
   expect_refused("table shared-qk --out t --data text --part 3/2", {"--part 3/2", "1 <= I <= N"});
   expect_refused("table shared-qk --out t --data text --scale huge", {"huge"});
   expect_refused("table shared-qk --out t --data text --selection best", {"best"});
-  expect_refused("table shared-qk --out t --data text --seeds 1,x", {"'x' is no seed"});
-  expect_refused("table shared-qk --out t --report", {"is no folder of a table"});
+  expect_refused("table shared-qk --out t --data text --seeds 1,x", {"'x' is not a seed"});
+  expect_refused("table shared-qk --out t --report", {"is not a folder of a table"});
 }
 
 }  // namespace

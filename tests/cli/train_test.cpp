@@ -14,7 +14,7 @@
 namespace routing::train_test {
 namespace {
 
-// A model that takes a few milliseconds a step.
+// A model that takes a few milliseconds per step.
 const std::string kSmall =
     " --preset tiny-enwik8 --quiet --set model.layers=2 --set model.width=32 --set model.feedforward_width=64"
     " --set attention.heads=4 --set attention.content_heads=2 --set local.window=16 --set routing.window=16"

@@ -69,7 +69,7 @@ TEST(ContentLayers, OtherWordsAreRefusedWithTheGrammar) {
                   "' is not known; write all, top N, bottom N or FIRST..LAST, such as top 2 or 1..3");
   }
   EXPECT_EQ(refusal_of([] { parse_content_layers("top 0"); }),
-            "attention.content_layers: 'top 0' are no layers; set attention.content to local instead");
+            "attention.content_layers: 'top 0' are not layers; set attention.content to local instead");
   EXPECT_EQ(refusal_of([] { parse_content_layers("3..1"); }),
             "attention.content_layers: '3..1' begins at 3 and ends before it, at 1; write the lower layer first");
 }
@@ -241,7 +241,7 @@ TEST(EncoderLayers, FollowTheirOwnContentOnBothSides) {
   ASSERT_EQ(top.head_groups.size(), 2U);
   EXPECT_EQ(pattern_name(top.head_groups[1].pattern), "routing");
   EXPECT_EQ(top.head_groups[1].heads, 4);
-  EXPECT_FALSE(top.head_groups[1].shared_query_key) << "FACTS A16";
+  EXPECT_FALSE(top.head_groups[1].shared_query_key) << "docs/facts.md A16";
   EXPECT_FALSE(top.head_groups[1].recency);
   EXPECT_EQ(pattern_name(attention_of_layer(config, 3).head_groups[1].pattern), "full");
   EXPECT_THROW(attention_of_encoder_layer(config, 3), ConfigError);

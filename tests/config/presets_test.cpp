@@ -186,7 +186,7 @@ TEST(Presets, TwinsDifferInWhatTheirNamesSay) {
   }
 }
 
-// Positions of images come from embeddings (FACTS C5, A10).
+// Positions of images come from embeddings (docs/facts.md C5, A10).
 TEST(Presets, HeadsOfImagesHaveNoRelativePositionsAndLocalHeadsOfTextDo) {
   for (const std::string& name : preset_names()) {
     const ExperimentConfig config = preset_of(name);

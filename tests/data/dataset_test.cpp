@@ -161,7 +161,7 @@ TEST_F(Datasets, SubwordsKeepLinesAndEndEveryDocument) {
   EXPECT_EQ(text_of(data, "train"), "It was.\n\n  Indented\tline\nno line end");
   EXPECT_EQ(text_of(data, "test"), "Été ▁ 中\r\n");
   const std::vector<std::int32_t> ids = ids_of(data.part("train"));
-  EXPECT_EQ(std::count(ids.begin(), ids.end(), 0), 2) << "one end a book";
+  EXPECT_EQ(std::count(ids.begin(), ids.end(), 0), 2) << "one end per book";
   EXPECT_EQ(ids.back(), 0);
   EXPECT_EQ(data.part("train").documents, 2);
   EXPECT_EQ(data.part("train").words, 7);

@@ -319,7 +319,7 @@ TEST(GradientReducer, AnOrderOfOtherParametersIsRefused) {
     EXPECT_NE(refused(unknown).find("names \"no_such_weight\""), std::string::npos);
     BucketOrder twice = order;
     twice.push_back({order[0][0]});
-    EXPECT_NE(refused(twice).find("names \"" + order[0][0] + "\", which is no parameter or comes twice"),
+    EXPECT_NE(refused(twice).find("names \"" + order[0][0] + "\", which is not a parameter or comes twice"),
               std::string::npos);
     BucketOrder too_few = order;
     too_few[0].pop_back();

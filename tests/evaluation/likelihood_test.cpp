@@ -14,7 +14,7 @@ TEST(Likelihood, AByteAtRandomCostsEightBits) {
   EXPECT_DOUBLE_EQ(bits(std::log(2.0)), 1.0);
   EXPECT_DOUBLE_EQ(bits(std::log(256.0)), 8.0);
   EXPECT_DOUBLE_EQ(bits_per_byte(1000.0 * std::log(256.0), 1000), 8.0);
-  // Two bytes a token: the bytes count, not the tokens.
+  // Two bytes per token: the bytes count, not the tokens.
   EXPECT_DOUBLE_EQ(bits_per_byte(3.0 * std::log(16.0), 6), 2.0);
 }
 

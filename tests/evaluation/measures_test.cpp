@@ -42,7 +42,7 @@ TEST(Measures, OfWordsCountLineEndsAndGiveBitsPerByteToo) {
       measures(TokenKind::words, {.nats = 100.0 * std::log(2.0), .tokens = 10, .words = 9, .bytes = 50});
   EXPECT_EQ(keys(all), (std::vector<std::string>{"perplexity", "bits_per_byte"}));
   EXPECT_NEAR(all[0].value, 1024.0, 1e-9);
-  EXPECT_EQ(all[0].note, "10 words, one end a line among them");
+  EXPECT_EQ(all[0].note, "10 words, one end per line among them");
   EXPECT_NEAR(all[1].value, 2.0, 1e-12);
 }
 
@@ -51,15 +51,15 @@ TEST(Measures, OfSubwordsAreNormalisedByWords) {
   const std::vector<Measure> all = measures(TokenKind::subwords, scored);
   EXPECT_EQ(keys(all), (std::vector<std::string>{"perplexity", "word_perplexity", "bits_per_byte"}));
   EXPECT_NEAR(all[0].value, 3.0, 1e-12);
-  EXPECT_NEAR(all[1].value, 9.0, 1e-12) << "twice as many nats a word as a subword";
+  EXPECT_NEAR(all[1].value, 9.0, 1e-12) << "twice as many nats per word as per subword";
   EXPECT_EQ(all[1].note, "10 words");
 }
 
 TEST(Measures, TheAuthorsRuleTakesTheirRatioAndSaysSo) {
-  // FACTS E4: 33.2 a word is 2.8065 nats a subword.
+  // docs/facts.md E4: 33.2 per word is 2.8065 nats per subword.
   const std::vector<Measure> all = measures(TokenKind::subwords, {.nats = 2806.5, .tokens = 1000, .words = 1}, 1.248);
   EXPECT_NEAR(all[1].value, 33.2, 0.01);
-  EXPECT_EQ(all[1].note, "the authors' rule, 1.248 subwords a word");
+  EXPECT_EQ(all[1].note, "the authors' rule, 1.248 subwords per word");
 }
 
 TEST(Measures, WhatIsNotKnownIsLeftOut) {

@@ -19,7 +19,7 @@ class ScoredText : public testing::Test {
     return data;
   }
 
-  // Three words and an end a line; 14 bytes with the space before the end of the line.
+  // Three words and an end per line; 14 bytes with the space before the end of the line.
   Dataset words() {
     for (const std::string part : {"train", "valid", "test"}) {
       std::ofstream text(folder_ / ("wiki." + part + ".tokens"));

@@ -28,7 +28,7 @@ std::shared_ptr<TransformerImpl> text_model(const ExperimentConfig& config) {
   return Transformer(config, at::TensorOptions().dtype(at::kFloat)).ptr();
 }
 
-// What a pass over the whole text says of the token behind it.
+// What a pass over the whole text says of the token after it.
 at::Tensor expected_logits(TransformerImpl& model, const Ids& ids, MatmulPrecision precision) {
   const std::vector<std::int64_t> tokens(ids.begin(), ids.end());
   return model.next_logits(tokens, {.precision = precision});
@@ -126,7 +126,7 @@ TEST(Decoder, TokensOutsideOfTheVocabularyAreNamed) {
 
 TEST(Decoder, APromptThatMemoryCannotHoldIsRefusedBeforeItIsRead) {
   const auto model = text_model(small_experiment("full"));
-  // Two layers, two full heads, keys and values of 4 floats and 20 bytes of bookkeeping: 208 bytes a token.
+  // Two layers, two full heads, keys and values of 4 floats and 20 bytes of bookkeeping: 208 bytes per token.
   const auto decoder = make_decoder(model, {.memory_limit = 2 << 20});
   const Ids prompt = random_ids(20'000, 256, 7);
   EXPECT_EQ(
@@ -144,7 +144,7 @@ TEST(Decoder, APromptThatMemoryCannotHoldIsRefusedBeforeItIsRead) {
   decoder->drop(fork);
   for (int i = 0; i < 3; ++i) decoder->drop(decoder->begin(random_ids(1000, 256, 7), {.new_tokens = 5000}).sequence);
   EXPECT_THROW(decoder->begin(Ids{1}, {.new_tokens = std::int64_t{1} << 62}), InputError);
-  // A fork copies lists: 16 bytes a token and full head.
+  // A fork copies lists: 16 bytes per token and full head.
   EXPECT_NO_THROW(decoder->drop(decoder->begin(random_ids(4000, 256, 7), {.forks = 4}).sequence));
   EXPECT_THROW(decoder->begin(random_ids(4000, 256, 7), {.forks = 6}), InputError);
 }
@@ -155,7 +155,7 @@ TEST(Decoder, MemoryOfASourceIsLookedForToo) {
   const auto decoder =
       make_decoder(EncoderDecoder(config, at::TensorOptions().dtype(at::kFloat)).ptr(), {.memory_limit = 1 << 20});
   EXPECT_NO_THROW(decoder->drop(decoder->begin(random_ids(100, 40, 7)).sequence));
-  // Two layers, four full heads of cross-attention: 416 bytes a token of the source.
+  // Two layers, four full heads of cross-attention: 416 bytes per token of the source.
   EXPECT_THROW(decoder->begin(random_ids(4000, 40, 7)), InputError);
 }
 

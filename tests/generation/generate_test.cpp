@@ -138,7 +138,7 @@ TEST(Generate, AFailureLeavesNoSequenceBehind) {
 }
 
 TEST(Generate, MemoryIsLookedForForAllSamplesTogether) {
-  // Full heads of small_experiment take 208 bytes a token: 2 layers, 2 heads, keys and values of 4 floats, 20 bytes.
+  // Full heads of small_experiment take 208 bytes per token: 2 layers, 2 heads, keys and values of 4 floats, 20 bytes.
   const auto decoder = make_decoder(model_of("full"), {.memory_limit = 1 << 20});
   const std::vector<Ids> prompts{{1, 2, 3}};
   const GenerateOptions one{.max_new_tokens = 4000};

@@ -26,7 +26,7 @@ std::vector<Image> tiles(const std::string& letters) {
   return images;
 }
 
-// One letter a pixel, one line a row; the background of these tests is a point.
+// One letter per pixel, one line per row; the background of these tests is a point.
 std::vector<std::string> drawn(const Image& sheet) {
   std::vector<std::string> rows(static_cast<std::size_t>(sheet.shape.height));
   for (std::size_t at = 0; at < sheet.values.size(); at += 3) {

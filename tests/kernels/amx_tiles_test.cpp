@@ -130,7 +130,7 @@ TEST(AmxTilesDeathTest, TilesWithoutAConfigurationAbort) {
   tiles.load_config(&config);
   EXPECT_DEATH(tiles.load(5, memory.data(), 64), "tileloadd: #UD, tile 5 has no rows");
   EXPECT_DEATH(tiles.zero(5), "tilezero: #UD, tile 5 has no rows");
-  EXPECT_DEATH(tiles.load(2, memory.data(), 64), "tile 2 has 6 bytes a row, no multiple of 4");
+  EXPECT_DEATH(tiles.load(2, memory.data(), 64), "tile 2 has 6 bytes per row, no multiple of 4");
   TileConfig late = config;
   late.start_row = 4;
   tiles.load_config(&late);

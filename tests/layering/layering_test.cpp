@@ -8,7 +8,6 @@
 #include <fstream>
 #include <map>
 #include <regex>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -143,34 +142,6 @@ TEST(Layering, TheArchitecturePageListsTheRoomsInThisOrder) {
     EXPECT_GT(place, last) << room;
     last = place;
   }
-}
-
-// Documents name tests as `Suite.Name`; a renamed test must not leave them behind.
-TEST(Documents, NameOnlyTestsThatExist) {
-  std::set<std::string> tests;
-  static const std::regex definition(R"(TEST(_P|_F)?\(\s*(\w+),\s*(\w+)\))");
-  for (const auto& entry : fs::recursive_directory_iterator(fs::path(ROUTING_SOURCE_DIR) / "tests")) {
-    if (entry.path().extension() != ".cpp") continue;
-    const std::string text = contents(entry.path());
-    for (std::sregex_iterator it(text.begin(), text.end(), definition), end; it != end; ++it) {
-      tests.insert((*it)[2].str() + "." + (*it)[3].str());
-    }
-  }
-  // Those that are commands, not programs.
-  const std::string cmake = contents(fs::path(ROUTING_SOURCE_DIR) / "tests/CMakeLists.txt");
-  static const std::regex command(R"(NAME (\w+\.\w+))");
-  for (std::sregex_iterator it(cmake.begin(), cmake.end(), command), end; it != end; ++it) tests.insert((*it)[1]);
-  static const std::regex mention(R"(`([A-Z]\w+\.[A-Z]\w+)`)");
-  int mentions = 0;
-  for (const auto& entry : fs::directory_iterator(fs::path(ROUTING_SOURCE_DIR) / "docs")) {
-    if (entry.path().extension() != ".md") continue;
-    const std::string text = contents(entry.path());
-    for (std::sregex_iterator it(text.begin(), text.end(), mention), end; it != end; ++it) {
-      EXPECT_TRUE(tests.contains((*it)[1])) << entry.path() << " names " << (*it)[1];
-      ++mentions;
-    }
-  }
-  EXPECT_GT(mentions, 30);
 }
 
 TEST(Layering, NoSourceFileIsLongerThanAReviewAllows) {

@@ -63,7 +63,7 @@ TEST(ImageTableIds, OnePositionReadsTheRowOfTheWholeSequence) {
 }
 
 TEST(ImagePositions, AddRowColumnAndChannel) {
-  // One number a row of the tables: their place.
+  // One number per row of the tables: their place.
   const ImagePositions tables{at::arange(6, at::kFloat).view({6, 1}) * 100, at::arange(9, at::kFloat).view({9, 1})};
   std::vector<std::int64_t> all(18);
   std::iota(all.begin(), all.end(), 0);
@@ -90,7 +90,7 @@ TEST(ImageModel, HasThreeTablesAStartAndPositionsOfVarianceOne) {
   EXPECT_NEAR((tensors.at("row_positions") * 4.0).var().item<double>(), 1.0, 0.25) << "times sqrt(16)";
 }
 
-// As FACTS C5 has them: three tables of 256 rows, each with a variance of scale / mean of rows and columns.
+// As docs/facts.md C5 has them: three tables of 256 rows, each with a variance of scale / mean of rows and columns.
 TEST(ImageModel, ItsOneTableStartsAsThreeWould) {
   ExperimentConfig config = image_experiment();
   config.model.width = 512;

@@ -21,7 +21,7 @@ std::int64_t weights_of(const std::string& name, const std::vector<std::string>&
   return count_parameters(preset_of(name, settings)).total();
 }
 
-// One layer of the authors' code (FACTS A10, A12, A13, B3, C1, C6), written out.
+// One layer of the authors' code (docs/facts.md A10, A12, A13, B3, C1, C6), written out.
 struct CodeLayer {
   std::int64_t width = 0;
   std::int64_t hidden = 0;
@@ -58,14 +58,14 @@ TEST(PresetWeights, Pg19CodeHasThoseOfTheCheckpoint) {
   const std::int64_t expected = text_ends(98302, 1032, 1032) + 20 * local.weights() + 2 * routed.weights();
   EXPECT_EQ(expected, 490'701'884);
   EXPECT_EQ(weights_of("pg19-code"), expected);
-  EXPECT_NEAR(millions(expected), 490.7, 0.05) << "FACTS D; the authors count 8,256 numbers of centroids too";
+  EXPECT_NEAR(millions(expected), 490.7, 0.05) << "docs/facts.md D; the authors count 8,256 numbers of centroids too";
 }
 
 TEST(PresetWeights, Pg19LocalCodeHasThoseOfTheBaseline) {
   const CodeLayer layer{.width = 1032, .hidden = 4096, .head_dim = 129, .largest_offset = 513, .routed = false};
   const std::int64_t expected = text_ends(98302, 1032, 1032) + 24 * layer.weights();
   EXPECT_EQ(weights_of("pg19-local-code"), expected);
-  EXPECT_NEAR(millions(expected), 516.2, 0.05) << "FACTS C3";
+  EXPECT_NEAR(millions(expected), 516.2, 0.05) << "docs/facts.md C3";
   const std::int64_t projection = 1032 * 1032 + 1032;
   EXPECT_EQ(weights_of("pg19-local"), expected - 24 * 129 * 129 - projection) << "without the two habits of the code";
 }
@@ -102,8 +102,8 @@ TEST(PresetWeights, StacksOfImagesHaveThoseOfTheFacts) {
   const auto around = [](std::int64_t side) { return 3 * 256 * 1024 + 1024 + 2 * side * 3 * 1024 + 256 * 1024 + 256; };
   EXPECT_EQ(count_parameters(preset_of("cifar10-code")).total(), 12 * cifar.weights() + around(32));
   EXPECT_EQ(count_parameters(preset_of("imagenet64-code")).total(), 24 * imagenet.weights() + around(64));
-  EXPECT_EQ(count_parameters(preset_of("cifar10-code")).total(), 102'192'384) << "FACTS D: 102 M";
-  EXPECT_EQ(count_parameters(preset_of("imagenet64-code")).total(), 203'040'000) << "FACTS D: 203 M";
+  EXPECT_EQ(count_parameters(preset_of("cifar10-code")).total(), 102'192'384) << "docs/facts.md D: 102 M";
+  EXPECT_EQ(count_parameters(preset_of("imagenet64-code")).total(), 203'040'000) << "docs/facts.md D: 203 M";
 }
 
 TEST(PresetWeights, ThePaperHasNoMapOfHeadsAndNoKeysThatNothingReads) {

@@ -9,7 +9,7 @@
 
 namespace routing {
 
-// Two positions a window, one in the first quarter of 8 tokens, one in the third: {teacher-forced, future-replaced,
+// Two positions per window, one in the first quarter of 8 tokens, one in the third: {teacher-forced, future-replaced,
 // prefix-only} of each.
 struct MadeUpWindow {
   double every_token = 0.0;

@@ -72,7 +72,7 @@ TEST(MemoryEstimate, ActivationsOfAHandWorkedModel) {
       << "inputs of layers, and one layer at a time";
 }
 
-// What products read is kept in two bytes a number; attention only where its loops round.
+// What products read is kept in two bytes per number; attention only where its loops round.
 TEST(MemoryEstimate, ActivationsInBfloat16OfAHandWorkedModel) {
   const std::int64_t rows = attend_keeps_halves(MatmulPrecision::bf16) ? 2 : 4;
   // Two inputs and the result of attention in float32; their norms, heads for the output layer and the hidden layer.

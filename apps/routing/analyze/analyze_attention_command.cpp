@@ -104,7 +104,7 @@ Subject subject_of_data(const AttentionOptions& options, const RunModel& run, bo
   return subject;
 }
 
-// The position that was asked about: the token that is predicted. Of a text there is one more, behind its end.
+// The position that was asked about: the token that is predicted. Of a text there is one more, after its end.
 std::int64_t chosen_position(const AttentionOptions& options, const Subject& subject, const RunModel& run) {
   const auto size = static_cast<std::int64_t>(subject.ids.size());
   const std::int64_t last = subject.image_width > 0 ? size - 1 : size;
@@ -156,7 +156,7 @@ SequenceFigure figure_of(const Subject& subject, const ModelProbes& probes, cons
                         .image_width = subject.image_width};
   const std::vector<std::vector<std::int32_t>> clusters = token_clusters(probes, reading.layer, reading.head);
   const auto size = static_cast<std::int64_t>(subject.ids.size());
-  // A text has a cell for the start and, if it is asked about, one behind its end.
+  // A text has a cell for the start and, if it is asked about, one after its end.
   const std::int64_t first = figure.first;
   const std::int64_t end = std::max(size, subject.text.position + 1);
   for (std::int64_t token = first; token < end; ++token) {
@@ -262,7 +262,7 @@ void add_text_options(CLI::App& app, AttentionOptions& options) {
 }
 
 void add_question_options(CLI::App& app, AttentionOptions& options) {
-  app.add_option("--position", options.position, "the token that is predicted; default: the one behind the text")
+  app.add_option("--position", options.position, "the token that is predicted; default: the one after the text")
       ->type_name("I")
       ->check(whole_number(0))
       ->group("Question");

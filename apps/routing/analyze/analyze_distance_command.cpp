@@ -99,7 +99,7 @@ Command add_analyze_distance(CLI::App& analyze) {
       ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->group("Output");
-  app->add_flag("--json", options->json, "print one JSON object a model")->disable_flag_override()->group("Output");
+  app->add_flag("--json", options->json, "print one JSON object per model")->disable_flag_override()->group("Output");
   app->footer("Example  routing analyze distance runs/recall-full runs/recall-local --out distance.png\n" +
               exit_code_line());
   return {app, [options] {

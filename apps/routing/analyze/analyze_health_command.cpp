@@ -291,14 +291,13 @@ Command add_analyze_health(CLI::App& analyze, const ProgramOptions& program) {
       "Occupancy, dead centroids, drift and memberships of routed heads\n\n"
       "What metrics.jsonl says of them over the steps, a verdict, and each head: as the checkpoint remembers it, or\n"
       "with --data or --split counted on held-out tokens, with the share that passes no threshold, the entropy of\n"
-      "what moves centroids and the mean largest weight of attention. Unhealthy are dead centroids, a worst head with "
-      "an entropy\n"
-      "below 0.5, and thresholds that move by more than half of 1 / clusters deviations a step.");
+      "what moves centroids and the mean largest weight of attention. Unhealthy means dead centroids, a worst head\n"
+      "with an entropy below 0.5, or thresholds that move by more than half of 1 / clusters deviations per step.");
   app->add_option("RUN", options->runs, "folders of runs")->required()->group("Model");
   options->model.checkpoint = "last";  // as far as the curves go
   add_model_options(*app, options->model);
   add_data_options(*app, options->model);
-  app->add_option("--limit-tokens", options->limit_tokens, "only the first so many; default: as in training")
+  app->add_option("--limit-tokens", options->limit_tokens, "only the first N; default: as in training")
       ->type_name("N")
       ->check(whole_number(1))
       ->group("Data");
@@ -307,7 +306,7 @@ Command add_analyze_health(CLI::App& analyze, const ProgramOptions& program) {
       ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->group("Output");
-  app->add_flag("--json", options->json, "print an object a run")->disable_flag_override()->group("Output");
+  app->add_flag("--json", options->json, "print an object per run")->disable_flag_override()->group("Output");
   app->footer("Example  routing analyze health runs/first --split valid --out health.png\n" + exit_code_line());
   return {app, [options, app, &program] {
             options->evaluate = app->count("--data") > 0 || app->count("--split") > 0;

@@ -93,7 +93,7 @@ void print_table(const JsdOptions& options, const ProbedRun& run, const HeadDive
        {"unrouted", "share of queries that a " + content + " head does not route; they are left out"},
        {"published",
         "the paper's 10 layers on WikiText-103; not a target, its local rows stand at wrong positions "
-        "(FACTS E7)"},
+        "(docs/facts.md E7)"},
        {"data", describe_sequences(options.common, run, result.queries)},
        {"model", describe_model(run)}},
       11);

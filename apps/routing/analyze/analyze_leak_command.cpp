@@ -136,7 +136,7 @@ Command add_analyze_leak(CLI::App& analyze, const ProgramOptions& program_option
       "leak",
       "Measure what a likelihood owes to the future\n\n"
       "Scores sampled tokens with their real future, with another one in its place, and with none. RUNs are trained\n"
-      "alike but for their selection; several seeds of one selection are averaged.");
+      "alike except for their selection; several seeds of one selection are averaged.");
   app->add_option("RUN", options->runs, "folders of runs, or model.safetensors files")->required()->group("Model");
   app->add_option("--checkpoint", options->checkpoint, "which checkpoint of the runs: best, last, or a step")
       ->type_name("WHICH")

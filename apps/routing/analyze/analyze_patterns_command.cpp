@@ -119,8 +119,8 @@ Command add_analyze_patterns(CLI::App& analyze, const ProgramOptions& program) {
   CLI::App* app = analyze.add_subcommand(
       "patterns",
       "Draw which inputs each output reads, for every attention pattern\n\n"
-      "The paper's Figure 1: one square a pattern, rows are outputs, columns are inputs, colours are groups. With a\n"
-      "RUN, one square a head: what that trained model reads on a stretch of its data.");
+      "The paper's Figure 1: one square per pattern, rows are outputs, columns are inputs, colours are groups. With a\n"
+      "RUN, one square per head: what that trained model reads on a stretch of its data.");
   app->add_option("--out", options->paths, "file to write, .png or .svg; may be repeated")
       ->type_name("FILE")
       ->required()

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::int64_t kAround = 12;  // tokens shown on both sides of one that is read
 constexpr std::int64_t kBefore = 40;  // tokens shown before the position
-constexpr std::int64_t kBehind = 12;  // and behind it
+constexpr std::int64_t kBehind = 12;  // and after it
 constexpr double kLeastShown = 0.01;  // weight of a token whose surroundings are shown
 constexpr std::string_view kPlain = "\033[0m";
 

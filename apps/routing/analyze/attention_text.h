@@ -27,14 +27,14 @@ struct AttentionText {
 // "layer 2 head 5, routing, clusters 3 11: reads 42 tokens".
 std::string reading_heading(const HeadReading& reading);
 
-// The text before the position and a little behind it; what is read has a coloured background, the more the stronger,
+// The text before the position and a little after it; what is read has a coloured background, the more the stronger,
 // and the predicted token is underlined. Stretches without anything of weight are left out ("…").
 std::string coloured_text(const HeadReading& reading, const AttentionText& text, ColourDepth depth);
 
 // The heaviest tokens: weight, place and label, a line each.
 std::string top_lines(const HeadReading& reading, const AttentionText& text);
 
-// "(start)" for kStart, "(next)" behind the end.
+// "(start)" for kStart, "(next)" after the end.
 std::string label_of(const AttentionText& text, std::int64_t token);
 
 // The same in quotes where it is text, so that a space can be seen.

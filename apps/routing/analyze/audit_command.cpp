@@ -81,7 +81,7 @@ std::string parity_text(const DecodeParity& parity) {
   if (!parity.reason.empty()) return "no cache: " + parity.reason;
   return std::to_string(parity.positions) + " positions, " + std::to_string(parity.rows_changed) +
          " differ, largest difference " + short_number(parity.largest) +
-         (parity.prompt_tokens > 0 ? "; token by token and behind a prompt of " + std::to_string(parity.prompt_tokens)
+         (parity.prompt_tokens > 0 ? "; token by token and after a prompt of " + std::to_string(parity.prompt_tokens)
                                    : "; token by token");
 }
 
@@ -191,7 +191,7 @@ void add_audit_options(CLI::App& app, AuditOptions& options) {
       ->check(whole_number(0))
       ->capture_default_str()
       ->group("Audit");
-  app.add_option("--task-seeds", options.task_seeds, "train the tasks with so many seeds each")
+  app.add_option("--task-seeds", options.task_seeds, "train the tasks with N seeds each")
       ->type_name("N")
       ->check(whole_number(1))
       ->capture_default_str()
@@ -213,8 +213,8 @@ Command add_audit(CLI::App& program, const ProgramOptions& program_options) {
       "Changes what comes after a position in several ways; every earlier logit must stay as it was, bit for bit.\n"
       "That alone decides the verdict, which is written into the metadata of the model file and printed by eval.\n"
       "As evidence beside it, decoding token by token is compared with one pass, and a small model with the same\n"
-      "attention is trained on coin flips and on a secret that only the future tells. A bad verdict is a result, no\n"
-      "failure: the exit code is 0.");
+      "attention is trained on coin flips and on a secret that only the future tells. A bad verdict is a result,\n"
+      "not a failure: the exit code is 0.");
   add_model_options(*app, *options);
   add_audit_options(*app, *options);
   app->footer("Example  routing audit runs/first --positions 64\n" + exit_code_line());

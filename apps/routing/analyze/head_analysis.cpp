@@ -11,7 +11,7 @@ void add_head_analysis_options(CLI::App& app, HeadAnalysisOptions& options) {
   app.add_option("RUN", options.model.run, "whose heads to look at")->required()->group("Model");
   add_model_options(app, options.model);
   add_data_options(app, options.model);
-  app.add_option("--sequences", options.sequences, "so many, spread evenly over the part")
+  app.add_option("--sequences", options.sequences, "how many, spread evenly over the part")
       ->type_name("N")
       ->check(whole_number(1))
       ->capture_default_str()

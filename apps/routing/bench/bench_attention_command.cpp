@@ -14,7 +14,7 @@ Command add_bench_attention(CLI::App& bench_app, const ProgramOptions& program) 
   CLI::App* app = bench_app.add_subcommand(
       "attention",
       "Plans and attention of every pattern, without projections\n\n"
-      "ratio is seconds a pair relative to the first pattern, in the same precision and pass; docs/performance.md\n"
+      "ratio is seconds per pair relative to the first pattern, in the same precision and pass; docs/performance.md\n"
       "explains the columns.");
   add_word_list(*app, "--pattern", options->patterns,
                 "local, nearest, threshold, balanced, full, strided, random, lsh");

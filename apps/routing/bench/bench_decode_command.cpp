@@ -108,11 +108,11 @@ Command add_bench_decode(CLI::App& bench_app, const ProgramOptions& program) {
   add_number_list(*app, "--positions", options->decode.positions, "tokens read before the steps that are timed");
   add_number_list(*app, "--batch", options->decode.batches, "sequences decoded together");
   add_size(*app, "--layers", options->layers, "layers");
-  add_size(*app, "--width", options->width, "of the model; feed-forward layers have four times");
+  add_size(*app, "--width", options->width, "of the model; feed-forward layers are four times as wide");
   add_size(*app, "--heads", options->heads, "heads; half of them follow the content");
   add_size(*app, "--window", options->window, "of all patterns");
   add_size(*app, "--clusters", options->clusters, "clusters of a routed head");
-  add_size(*app, "--vocab", options->vocabulary, "tokens that exist");
+  add_size(*app, "--vocab", options->vocabulary, "different tokens");
   app->add_option("--prefix", options->decode.prefix, "tokens of prefill and re-run; 0 leaves both out")
       ->type_name("N")
       ->check(whole_number(0))

@@ -154,12 +154,12 @@ void print_runs(BenchOutput& output, const std::vector<bench::RankRun>& runs, in
                                 {"ratio", rate / rate_of_one}};
   std::string text = std::to_string(ranks) + (ranks == 1 ? " rank  x " : " ranks x ") + std::to_string(threads) +
                      (threads == 1 ? " thread   " : " threads  ") + fixed_digits(rate, 0) + " tokens/s, " +
-                     fixed_digits(1000.0 * step, 1) + " ms a step";
+                     fixed_digits(1000.0 * step, 1) + " ms per step";
   if (ranks > 1) {
     text += ", ratio " + fixed_digits(rate / rate_of_one, 3) + "; " + fixed_digits(100.0 * waiting, 1) +
             " % of the step waiting, buckets on their way " + fixed_digits(100.0 * network / step, 1) + " % of it, " +
             fixed_digits(100.0 * hidden / std::max(network, 1e-9), 1) + " % of that behind the backward pass; " +
-            fixed_digits(bytes / (1 << 20), 2) + " MiB sent a step by each rank in " +
+            fixed_digits(bytes / (1 << 20), 2) + " MiB sent per step by each rank in " +
             std::to_string(runs.front().buckets) + " buckets";
   }
   output.print_line(object, text);
@@ -253,7 +253,7 @@ Command add_bench_distributed(CLI::App& bench_app, const ProgramOptions& program
       ->check(whole_number(1, 1000))
       ->capture_default_str()
       ->group("Run");
-  app->add_flag("--json", options->json, "one JSON object a line")->disable_flag_override()->group("Output");
+  app->add_flag("--json", options->json, "one JSON object per line")->disable_flag_override()->group("Output");
   app->footer("Example  routing bench distributed --ranks 2 --steps 20 --repeats 5\n" + exit_code_line());
   return {app, [options, &program] { return run(*options, program); }};
 }

@@ -29,7 +29,7 @@ Command add_bench_layers(CLI::App& bench_app, const ProgramOptions& program) {
   add_size(*app, "--window", sizes.window, "keys that a query sees in a group");
   add_size(*app, "--clusters", sizes.clusters, "clusters of a routed head");
   add_size(*app, "--feedforward-width", options->layers.feedforward_width, "of the feed-forward layer");
-  add_size(*app, "--vocabulary", options->layers.vocabulary, "tokens that exist");
+  add_size(*app, "--vocabulary", options->layers.vocabulary, "different tokens");
   add_size(*app, "--layers", options->layers.layers, "whose weights the optimiser moves");
   add_measuring_options(*app, *options);
   app->footer("Example  routing bench layers -n 512 --heads 2 --window 64 --clusters 8 --feedforward-width 512\n" +

@@ -22,7 +22,7 @@ void add_word_list(CLI::App& app, const std::string& name, std::vector<std::stri
 
 void add_measuring_options(CLI::App& app, BenchOptions& options) {
   add_word_list(app, "--precision", options.precisions, "of products: fp32, bf16");
-  app.add_option("--repeats", options.repeats, "rounds; every case runs once a round")
+  app.add_option("--repeats", options.repeats, "rounds; every case runs once per round")
       ->type_name("N")
       ->check(whole_number(1, 1000000))
       ->capture_default_str()
@@ -32,7 +32,7 @@ void add_measuring_options(CLI::App& app, BenchOptions& options) {
       ->check(whole_number(0))
       ->capture_default_str()
       ->group("Measuring");
-  app.add_flag("--json", options.json, "one JSON object a line instead of a table")
+  app.add_flag("--json", options.json, "one JSON object per line instead of a table")
       ->disable_flag_override()
       ->group("Output");
 }

@@ -1,4 +1,4 @@
-// How `routing bench` prints rows: a table for people, or one JSON object a line.
+// How `routing bench` prints rows: a table for people, or one JSON object per line.
 #pragma once
 
 #include "commands.h"
@@ -22,7 +22,7 @@ class BenchOutput {
   // Machine, build and rate of the yardstick on a line of their own, unless JSON was asked for; then the rows. Columns
   // that say nothing for any of the rows are left out of the table.
   void print(const std::vector<bench::Row>& rows);
-  // A line that is no row: the object with the machine's keys added, or the text.
+  // A line that is not a row: the object with the machine's keys added, or the text.
   void print_line(const nlohmann::ordered_json& object, const std::string& text);
 
  private:

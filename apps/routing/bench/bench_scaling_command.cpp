@@ -65,7 +65,7 @@ Command add_bench_scaling(CLI::App& bench_app, const ProgramOptions& program) {
       "How time and memory of attention grow with the sequence\n\n"
       "Forward and backward with the plan, sqrt(n) clusters and a window of n / clusters, then fitted exponents of n.\n"
       "With --sweep-clusters the length is fixed and the number of clusters doubles instead.");
-  add_word_list(*app, "--pattern", options->patterns, "as of bench attention; a sweep takes the first");
+  add_word_list(*app, "--pattern", options->patterns, "as in bench attention; a sweep takes the first");
   add_size(*app, "--from", options->scaling.from, "shortest sequence");
   add_size(*app, "--to", options->scaling.to, "longest sequence; lengths double");
   add_size(*app, "--fit-from", options->scaling.fit_from, "shortest sequence of the fit");

@@ -25,7 +25,7 @@ const std::vector<SizeOption>& size_options() {
       {"-n,--tokens", {"train.sequence_length"}, "8192", "tokens of a sequence"},
       {"--batch", {"train.batch_size"}, "1", "sequences"},
       {"--layers", {"model.layers"}, "6", "layers"},
-      {"--width", {"model.width"}, "512", "of the model; feed-forward layers have four times"},
+      {"--width", {"model.width"}, "512", "of the model; feed-forward layers are four times as wide"},
       {"--heads", {"attention.heads"}, "8", "heads; half of them follow the content"},
       {"--window", {"local.window", "routing.window", "random.window", "lsh.window"}, "256", "of all patterns"},
       {"--clusters", {"routing.clusters", "random.groups", "lsh.buckets"}, "32", "clusters of a routed head"},
@@ -85,7 +85,7 @@ Command add_bench_train(CLI::App& bench_app, const ProgramOptions& program) {
   const auto options = std::make_shared<TrainBenchOptions>();
   CLI::App* app = bench_app.add_subcommand(
       "train",
-      "Whole training steps: tokens a second, peak memory, share of the GEMM rate\n\n"
+      "Whole training steps: tokens per second, peak memory, share of the GEMM rate\n\n"
       "A byte-level model on random bytes. ratio is the time of a step relative to the first content, in the same\n"
       "precision; docs/performance.md explains the columns.");
   add_word_list(*app, "--content", options->contents, "what content heads read: local, routing, lsh …");

@@ -233,7 +233,7 @@ void add_data_options(CLI::App& app, EvalOptions& options) {
       ->check(CLI::IsMember({"train", "valid", "test", "all"}))
       ->capture_default_str()
       ->group("Data");
-  app.add_option("--limit-tokens,--limit-bytes", options.limit_tokens, "only the first so many tokens of the part")
+  app.add_option("--limit-tokens,--limit-bytes", options.limit_tokens, "only the first N tokens of the part")
       ->type_name("N")
       ->check(whole_number(1))
       ->group("Data");
@@ -241,7 +241,7 @@ void add_data_options(CLI::App& app, EvalOptions& options) {
       ->disable_flag_override()
       ->group("Data");
   app.add_option("--subwords-per-word", options.subwords_per_word,
-                 "perplexity a word by the authors' rule, 1.248 for PG-19; default: by counted words")
+                 "perplexity per word by the authors' rule, 1.248 for PG-19; default: by counted words")
       ->type_name("R")
       ->check(CLI::PositiveNumber)
       ->group("Data");
@@ -249,11 +249,11 @@ void add_data_options(CLI::App& app, EvalOptions& options) {
 
 void add_window_options(CLI::App& app, EvalOptions& options) {
   app.add_option("--stride", options.stride,
-                 "new tokens a window, the rest is context; default: as trained, eval.stride")
+                 "new tokens per window, the rest is context; default: as trained, eval.stride")
       ->type_name("N")
       ->check(whole_number(1))
       ->group("Windows");
-  app.add_option("--sequence-length", options.sequence_length, "tokens a window; default: as trained")
+  app.add_option("--sequence-length", options.sequence_length, "tokens per window; default: as trained")
       ->type_name("N")
       ->check(whole_number(1))
       ->group("Windows");

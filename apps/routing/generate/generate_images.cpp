@@ -77,7 +77,7 @@ fs::path chosen_folder(const GenerateJob& job) {
                                                   : fs::path("samples");
 }
 
-// Found out before an hour of sampling, not behind it.
+// Found out before an hour of sampling, not after it.
 void prepare_folder(const fs::path& folder, bool force) {
   std::error_code error;
   fs::create_directories(folder, error);

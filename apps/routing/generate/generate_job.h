@@ -41,7 +41,7 @@ struct GenerateJob {
   void add_facts(nlohmann::ordered_json& object, const Decoder& decoder) const;
 };
 
-// One line; bytes that are no UTF-8 become U+FFFD.
+// One line; bytes that are not UTF-8 become U+FFFD.
 std::string json_line(const nlohmann::ordered_json& object);
 
 // Both return the exit code.

@@ -59,12 +59,12 @@ void add_sampling_options(CLI::App& app, GenerateArguments& arguments) {
       ->check(whole_number(0))
       ->capture_default_str()
       ->group("Sampling");
-  app.add_option("--num-samples", arguments.num_samples, "samples; of a beam: so many of its best")
+  app.add_option("--num-samples", arguments.num_samples, "samples; with --beams, the best N")
       ->type_name("N")
       ->check(whole_number(1, 1000000))
       ->capture_default_str()
       ->group("Sampling");
-  app.add_option("--beams", arguments.beams, "search with so many beams instead of sampling; 1 is greedy")
+  app.add_option("--beams", arguments.beams, "search with N beams instead of sampling; 1 is greedy")
       ->type_name("N")
       ->check(whole_number(1))
       ->group("Sampling");
@@ -125,12 +125,12 @@ void add_output_options(CLI::App& app, GenerateArguments& arguments) {
     return text.empty() || text == "-" ? std::string() : whole_number(0, 1000000)(text);
   };
   app.add_option("--logprobs", arguments.logprobs_value,
-                 "a line a token: id, log probability, text, and the N most likely")
+                 "a line per token: id, log probability, text, and the N most likely")
       ->type_name("[N]")
       ->expected(0, 1)
       ->check(CLI::Validator(count_or_nothing, "", "count"))
       ->group("Output");
-  app.add_flag("--json", arguments.json, "a JSON object a sample, each on its line")
+  app.add_flag("--json", arguments.json, "a JSON object per sample, each on its line")
       ->disable_flag_override()
       ->group("Output");
 }
@@ -188,7 +188,7 @@ void finish_generate_options(const CLI::App& app, GenerateArguments& arguments) 
   if (arguments.has("--image") && arguments.has("--complete-split")) {
     throw UsageError("--image and --complete-split were both given", "choose the images of one of them");
   }
-  if (arguments.logprobs) refuse_given(arguments, {"--echo"}, "writes text, but --logprobs writes a line a token");
+  if (arguments.logprobs) refuse_given(arguments, {"--echo"}, "writes text, but --logprobs writes a line per token");
   if (arguments.no_cache) {
     refuse_given(arguments, {"--memory-limit", "--prefill-block"}, "is for a cache, but --no-cache has none");
   }

@@ -1,4 +1,4 @@
-// Samples of text on standard output: as text, as a line a token, or as JSON.
+// Samples of text on standard output: as text, as a line per token, or as JSON.
 #pragma once
 
 #include "generate/generate_job.h"

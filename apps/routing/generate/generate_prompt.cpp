@@ -55,7 +55,7 @@ std::vector<std::int32_t> parse_ids(std::string_view text, const std::string& or
     const auto [stop, failure] = std::from_chars(text.data() + begin, text.data() + end, id);
     require<ConfigError>(failure == std::errc() && stop == text.data() + end, origin, ": '",
                          text.substr(begin, end - begin), "' at place ", ids.size(),
-                         " is no token id; give whole numbers with commas or spaces between");
+                         " is not a token id; give whole numbers with commas or spaces between");
     ids.push_back(id);
     begin = text.find_first_not_of(separators, end);
   }

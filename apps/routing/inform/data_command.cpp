@@ -88,8 +88,8 @@ void print_table(const Dataset& data) {
                                                         std::to_string(facts.image.width)
                                                   : "")},
       {"tokens", tokens + ", " + grouped(facts.vocabulary_size) + " different"}};
-  if (facts.tokens == TokenKind::words) lines.back().second += ", one <eos> a line counted";
-  if (facts.tokens == TokenKind::subwords) lines.back().second += ", one end a document counted";
+  if (facts.tokens == TokenKind::words) lines.back().second += ", one <eos> per line counted";
+  if (facts.tokens == TokenKind::subwords) lines.back().second += ", one end per document counted";
   for (const auto& [name, part] : data.parts()) {
     std::string line = grouped(part.tokens.size()) + " " + tokens;
     if (const char* const documents = what_documents_are(facts.format); documents != nullptr) {

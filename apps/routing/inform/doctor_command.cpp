@@ -74,7 +74,7 @@ Command add_doctor(CLI::App& program, const ProgramOptions& options) {
       "doctor",
       "Look for what makes this machine slow, and say what to do\n\n"
       "Checks the BLAS, threads, AMX, vector instructions and memory; takes about a second. Each line is\n"
-      "ok, warning (slower than it could be) or problem (put it right).\n"
+      "ok, warning (slower than it could be) or problem (fix it).\n"
       "Exit code 0 says that the checks ran, whatever they found; \"problems\" in the JSON counts the bad ones.");
   app->add_flag("--json", *json, "print the result as JSON")->disable_flag_override()->group("Output");
   app->footer("Example  routing doctor\n" + exit_code_line());

@@ -102,7 +102,7 @@ Command add_info(CLI::App& program, const ProgramOptions& options) {
       "info",
       "Print versions, processor, threads and memory, or what an experiment amounts to\n\n"
       "With a RUN, --preset, --config or --set: weights, heads of every layer, keys a token reads, validity of the\n"
-      "likelihood, and an estimate of the memory that training takes. Nothing is trained or allocated. Of a RUN also\n"
+      "likelihood, and an estimate of the memory that training takes. Nothing is trained or allocated. For a RUN also\n"
       "what `routing audit` found.");
   app->add_option("RUN", trained->run, "folder of a run or checkpoint, or a model.safetensors")->group("Model");
   app->add_option("--checkpoint", trained->checkpoint, "which checkpoint of a run: best, last, or a step")

@@ -49,7 +49,7 @@ std::vector<std::string> cells_of(const OrderedJson& row) {
           row["data_format"].get<std::string>(),
           std::to_string(row["layers"].get<std::int64_t>()),
           std::to_string(row["width"].get<std::int64_t>()),
-          price > 0 ? weights + " + " + std::to_string(price) + " a word" : weights,
+          price > 0 ? weights + " + " + std::to_string(price) + " per word" : weights,
           row["validity"].get<std::string>(),
           row["summary"].get<std::string>()};
 }

@@ -37,7 +37,7 @@ void add_experiment_options(CLI::App& app, ExperimentOptions& options) {
       ->disable_flag_override()
       ->group("Run");
   add_short_name(app, options, "--steps", "train.steps", {"N", "optimiser steps"});
-  add_short_name(app, options, "--minutes", "train.minutes", {"M", "stop after so many minutes, state saved"});
+  add_short_name(app, options, "--minutes", "train.minutes", {"M", "stop after M minutes, state saved"});
   add_short_name(app, options, "--seed", "train.seed", {"N", "fixes weights, data order and dropout"});
   add_short_name(app, options, "--precision", "train.precision",
                  {"P", "of matrix products: fp32, bf16, or auto for what is fastest here"});

@@ -11,7 +11,7 @@ namespace routing {
 // "2.194": so many digits after the point.
 std::string fixed_digits(double value, int digits);
 
-// A line a pair on standard output: the name, padded to a column of so many letters, then the value.
+// A line per pair on standard output: the name, padded to a column of so many letters, then the value.
 void print_pairs(const std::vector<std::pair<std::string, std::string>>& pairs, int column);
 
 // Text on standard output at once, for those who watch. If the reader of a pipe has gone, the program ends as SIGPIPE

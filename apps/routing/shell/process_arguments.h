@@ -6,7 +6,7 @@
 
 namespace routing {
 
-// Pointers to the texts, and a null behind them; as long-lived as the texts.
+// Pointers to the texts, and a null after them; as long-lived as the texts.
 inline std::vector<char*> pointers_to(std::vector<std::string>& texts) {
   std::vector<char*> list;
   list.reserve(texts.size() + 1);

@@ -144,7 +144,7 @@ std::vector<fs::path> finish_table(const TableSpec& spec, const TableFolder& fol
 int report(const TableSpec& spec, const TableCommandOptions& options, TrainingDisplay& display) {
   const TableFolder folder(options.out);
   require<ConfigError>(fs::is_directory(folder.folder()), options.out,
-                       ": is no folder of a table; name it with --out, or run the table first");
+                       ": is not a folder of a table; name it with --out, or run the table first");
   const TableReport table = make_report(spec, folder.read_results(spec.name));
   for (const fs::path& path : write_table(table, folder.folder())) display.say("written " + path.string());
   // With a part, other processes may still be at theirs; --report then looks into all rows together.
@@ -211,7 +211,7 @@ void add_run_options(CLI::App& app, TableCommandOptions& options) {
       ->type_name("N")
       ->check(whole_number(1))
       ->group("Run");
-  app.add_option("--minutes", options.minutes, "of training a part: equal steps for all rows, decided once")
+  app.add_option("--minutes", options.minutes, "of training per part: equal steps for all rows, decided once")
       ->type_name("M")
       ->check(CLI::PositiveNumber)
       ->group("Run");

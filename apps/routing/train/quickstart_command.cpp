@@ -199,7 +199,7 @@ void print_result(const QuickstartOptions& options, const ExperimentConfig& conf
             << "Pictures\n"
             << "  " << written.curves.string() << "   loss while training\n"
             << "  " << written.patterns.string() << "   what each attention pattern reads\n\n"
-            << "A sample (nucleus 0.8, temperature 1, seed 1), behind " << std::min(kPromptBytes, scores.bytes)
+            << "A sample (nucleus 0.8, temperature 1, seed 1), after " << std::min(kPromptBytes, scores.bytes)
             << " held-out bytes\n"
             << indented(scores.sample) << "\n\n"
             << "Go on with\n"

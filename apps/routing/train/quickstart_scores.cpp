@@ -21,7 +21,7 @@ namespace {
 constexpr std::int64_t kScoredBytes = 250000;
 constexpr std::int64_t kSampleBytes = 300;
 
-// What the model writes behind the beginning of a part: temperature 1, nucleus 0.8, seed 1.
+// What the model writes after the beginning of a part: temperature 1, nucleus 0.8, seed 1.
 std::string sample_of(const Transformer& model, TokenView part) {
   std::vector<std::vector<std::int32_t>> prompts(1);
   prompts.front().resize(static_cast<std::size_t>(std::min(kPromptBytes, part.size())));

@@ -80,7 +80,7 @@ Running* running = nullptr;
   } catch (const std::exception& error) {
     reason = error.what();
   } catch (...) {
-    reason = "something that is no exception was thrown";
+    reason = "something that is not an exception was thrown";
   }
   // Whoever keeps the store may leave before us.
   if (running->exit_code) ::_exit(*running->exit_code);

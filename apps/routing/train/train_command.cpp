@@ -152,12 +152,12 @@ Command add_train(CLI::App& program, const ProgramOptions& program_options) {
       ->check(whole_number(1, kMostRanks))
       ->capture_default_str()
       ->group("Ranks");
-  app->add_option("--timeout", options->timeout_seconds, "end the run if a rank is lost for so many seconds")
+  app->add_option("--timeout", options->timeout_seconds, "end the run if a rank is lost for S seconds")
       ->type_name("S")
       ->check(whole_number(1, kLongestTimeout))
       ->capture_default_str()
       ->group("Ranks");
-  app->add_option("--restarts", options->restarts, "start again from the last checkpoint so many times")
+  app->add_option("--restarts", options->restarts, "start again from the last checkpoint, up to K times")
       ->type_name("K")
       ->check(whole_number(0, kMostRanks))
       ->capture_default_str()
@@ -171,7 +171,7 @@ Command add_train(CLI::App& program, const ProgramOptions& program_options) {
       ->check(whole_number(1))
       ->capture_default_str()
       ->group("Ranks");
-  app->add_option("--trace", options->trace_steps, "write a trace of the first so many steps to ranks/, for Perfetto")
+  app->add_option("--trace", options->trace_steps, "write a trace of the first N steps to ranks/, for Perfetto")
       ->type_name("N")
       ->check(whole_number(0))
       ->capture_default_str()

@@ -92,7 +92,7 @@ void print_training_result(const TrainingResult& result, const ResultOptions& op
                        std::to_string(options.ranks) + ", " +
                            fixed_digits(100.0 * result.waiting_seconds / std::max(1e-9, result.step_seconds), 1) +
                            " % of the time waiting, " + fixed_digits(bytes_per_step(result) / (1 << 20), 2) +
-                           " MiB sent a step by each");
+                           " MiB sent per step by each");
   }
   const std::string ranks = options.ranks > 1 ? " --ranks " + std::to_string(options.ranks) : "";
   if (result.end == TrainingEnd::interrupted) {

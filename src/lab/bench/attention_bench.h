@@ -19,9 +19,9 @@ struct AttentionBench {
   RunnerOptions runner = {};
 };
 
-// A row for each pattern, precision and pass; plans have no precision and one row a pattern, as fp32.
+// A row for each pattern, precision and pass; plans have no precision and one row per pattern, as fp32.
 //
-//   ratio       seconds a pair relative to the first pattern, in the same precision and pass
+//   ratio       seconds per pair relative to the first pattern, in the same precision and pass
 //   plan_share  seconds of the plan's row over those of this one, where the passes hold `plan`
 std::vector<Row> bench_attention(const AttentionBench& bench);
 

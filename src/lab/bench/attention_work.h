@@ -51,7 +51,7 @@ HeadGroupConfig attention_heads(const std::string& pattern, const AttentionSizes
 
 class AttentionWork {
  public:
-  // Tokens come from a mixture of Gaussians, one centre a cluster and head, and are layer-normalised. Centroids learn
+  // Tokens come from a mixture of Gaussians, one centre per cluster and head, and are layer-normalised. Centroids learn
   // from some training forwards first, so that thresholds are those of training and clusters equally large.
   AttentionWork(const std::string& pattern, const AttentionSizes& sizes, std::uint64_t seed);
 

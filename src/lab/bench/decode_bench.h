@@ -31,9 +31,9 @@ struct DecodeBench {
   RunnerOptions runner = {};
 };
 
-// Bytes of parameters that a step reads: every matrix in the type of the precision (4 or 2 bytes a number), relative
+// Bytes of parameters that a step reads: every matrix in the type of the precision (4 or 2 bytes per number), relative
 // tables among them, biases and norms in 4 bytes, and of the embedding one row, unless it is the output matrix too.
-// Centroids are no parameters.
+// Centroids are not parameters.
 std::int64_t weight_bytes(const TransformerImpl& model, MatmulPrecision precision);
 
 // For each content and precision, in one set of rounds:
@@ -45,7 +45,7 @@ std::int64_t weight_bytes(const TransformerImpl& model, MatmulPrecision precisio
 //                   dropped; `seconds` are those of one of the eight. ratio = seconds / those of "read weights"
 //   prefill         a prompt of `prefix` tokens in blocks; peak_bytes beside the weights, at most 3 rounds.
 //                   ratio = seconds / those of "re-run prefix"
-//   re-run prefix   the logits behind the same prompt without a cache, at most 3 rounds. ratio = seconds / those of a
+//   re-run prefix   the logits after the same prompt without a cache, at most 3 rounds. ratio = seconds / those of a
 //                   step of the first number of sequences at the last position
 //
 // `bytes` are weight_bytes() in the first two; flops are not counted.

@@ -35,7 +35,7 @@ RankRun read_rank_run(const std::filesystem::path& run, std::int64_t skipped);
 //
 //   network(N) = 2 B (N - 1) / N / bandwidth + 2 (N - 1) latency for each bucket of B bytes, summed
 //   step(N)    = compute + max(0, network(N) - last - window) + last, the time of the last bucket, which nothing hides
-//   speed-up   = N compute / step(N): as many more tokens a second as one rank with the same share
+//   speed-up   = N compute / step(N): as many more tokens per second as one rank with the same share
 struct PaperModel {
   double compute_seconds = 0.0;
   double window_seconds = 0.0;

@@ -34,7 +34,7 @@ AttentionSizes sweep_sizes(const ScalingBench& bench, std::int64_t n, std::int64
 
 // Rows of forward+backward with the plan, handed over length by length, and returned all together.
 //
-//   ratio   seconds a pair relative to the shortest sequence of the same pattern
+//   ratio   seconds per pair relative to the shortest sequence of the same pattern
 std::vector<Row> bench_scaling(const ScalingBench& bench, const std::function<void(const std::vector<Row>&)>& done);
 
 struct GrowthFit {

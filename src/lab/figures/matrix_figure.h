@@ -12,7 +12,7 @@ namespace routing {
 
 struct MatrixPanel {
   std::string title = {};
-  std::vector<std::string> labels;  // one a row; columns have their numbers
+  std::vector<std::string> labels;  // one per row; columns have their numbers
   std::vector<double> values;       // [labels, labels], row-major; NaN is drawn as a cross on grey
 };
 
@@ -38,7 +38,7 @@ struct MatrixLayout {
   double width = 0.0;
   double height = 0.0;
   double label_width = 0.0;
-  std::vector<Box> boxes;  // one a panel
+  std::vector<Box> boxes;  // one per panel
 };
 MatrixLayout matrix_layout(const MatrixFigure& figure);
 

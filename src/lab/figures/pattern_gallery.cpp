@@ -77,7 +77,7 @@ std::vector<GalleryEntry> content_entries(std::int64_t n, std::int64_t root, boo
       {"routing, balanced",
        "the " + std::to_string(best) + " best of each centroid" + (causal ? ": reads the future" : ""),
        routing(RoutingSelection::balanced, best)},
-      {"routing, nearest", "one cluster a token, " + window, routing(RoutingSelection::nearest, 2 * root)},
+      {"routing, nearest", "one cluster per token, " + window, routing(RoutingSelection::nearest, 2 * root)},
       {"routing, threshold", "clusters it passes, " + window, routing(RoutingSelection::threshold, 2 * root)},
   };
 }

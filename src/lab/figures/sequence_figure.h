@@ -43,7 +43,7 @@ struct SequenceLayout {
   std::vector<std::size_t> rows;  // the first cell of each row
 };
 
-// Text: cells as wide as what stands in them, or squares, row after row. Images: a square a pixel, three cells wide.
+// Text: cells as wide as what stands in them, or squares, row after row. Images: a square per pixel, three cells wide.
 SequenceLayout sequence_layout(const SequenceFigure& figure);
 
 // The colour of a cluster in a cell; paler where letters stand on it.

@@ -8,11 +8,11 @@
 
 namespace routing {
 
-// A heat map a layer: every head against every other one.
+// A heat map per layer: every head against every other one.
 MatrixFigure divergence_figure(const HeadDivergence& result, const std::string& title);
 
-// A row a layer: local against local, local against content, content against content, each with the published figure of
-// that layer beside it, which is not a target (FACTS E7).
+// A row per layer: local against local, local against content, content against content, each with the published figure
+// of that layer beside it, which is not a target (docs/facts.md E7).
 std::string divergence_markdown(const HeadDivergence& result);
 
 }  // namespace routing

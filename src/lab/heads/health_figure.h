@@ -28,7 +28,7 @@ struct HealthFigure {
 struct HealthLayout {
   struct Chart {
     std::size_t measure = 0;            // in health_measures()
-    CurvesFigure curves = {};           // two a run: training as a line, evaluation as dots
+    CurvesFigure curves = {};           // two per run: training as a line, evaluation as dots
     std::vector<std::size_t> run = {};  // whose curve each one is: its colour
     CurvesLayout plot = {};
   };
@@ -45,7 +45,7 @@ struct HealthLayout {
   double height = 0.0;
   std::vector<Chart> charts;  // only of measures that some run has
   std::vector<Bars> bars;
-  std::vector<double> head_titles;  // baselines of Run::heads_title, one a run with heads
+  std::vector<double> head_titles;  // baselines of Run::heads_title, one per run with heads
 };
 
 HealthLayout health_layout(const HealthFigure& figure);

@@ -166,7 +166,7 @@ LayerDivergence summary_of(const LayerSums& layer, std::int64_t queries, std::ui
 
 double jensen_shannon(const AttentionRow& p, const AttentionRow& q) {
   require<InputError>(!p.keys.empty() && !q.keys.empty(), "the divergence of rows with ", p.keys.size(), " and ",
-                      q.keys.size(), " keys was asked for; a row without keys is no distribution, leave it out");
+                      q.keys.size(), " keys was asked for; a row without keys is not a distribution, leave it out");
   const double p_sum = sum_of(p.weights);
   const double q_sum = sum_of(q.weights);
   double sum = 0.0;

@@ -42,8 +42,8 @@ struct Divergence {
 };
 
 struct LayerDivergence {
-  std::vector<std::string> patterns;  // one a head
-  std::vector<double> reads_nothing;  // one a head: the share of queries with an empty row
+  std::vector<std::string> patterns;  // one per head
+  std::vector<double> reads_nothing;  // one per head: the share of queries with an empty row
   // [heads, heads]: mean over all sequences and queries; 0 on the diagonal, NaN where two heads have no query in
   // common.
   std::vector<double> matrix;
@@ -67,7 +67,7 @@ struct HeadDivergence {
 // be in evaluation mode. Bits do not depend on the number of threads.
 HeadDivergence head_divergence(TransformerImpl& model, const at::Tensor& tokens, const DivergenceOptions& options);
 
-// The paper's table, for comparison only: its local rows stand at wrong positions (FACTS E7).
+// The paper's table, for comparison only: its local rows stand at wrong positions (docs/facts.md E7).
 struct PublishedDivergence {
   struct Entry {
     double mean, deviation;

@@ -14,7 +14,7 @@ enum class HeadKind { local, content };
 
 struct ProbedHead {
   const GroupProbe* probe = nullptr;
-  std::int64_t head = 0;  // inside of its group
+  std::int64_t head = 0;  // inside its group
 
   const std::string& pattern() const { return probe->pattern_name; }
   HeadKind kind() const { return head_kind(pattern()); }

@@ -71,7 +71,7 @@ const std::vector<HealthMeasure>& health_measures() {
       {"occupancy_max", "largest cluster's share of members"},
       {"dead_centroids", "dead centroids, all heads"},
       {"revived", "centroids revived"},
-      {"tau_drift", "drift of thresholds, deviations a step"},
+      {"tau_drift", "drift of thresholds, deviations per step"},
       {"memberships", "clusters a token is in"},
       {"unrouted_fraction", "share of tokens in no cluster"},
       {"overlap_fraction", "share of tokens in several"},
@@ -83,7 +83,7 @@ const std::vector<HealthMeasure>& health_measures() {
 std::size_t health_measure(const std::string& key) {
   const auto& all = health_measures();
   const auto found = std::find_if(all.begin(), all.end(), [&](const HealthMeasure& m) { return m.key == key; });
-  require<InputError>(found != all.end(), "'", key, "' is no measure of routing; see health_measures()");
+  require<InputError>(found != all.end(), "'", key, "' is not a measure of routing; see health_measures()");
   return static_cast<std::size_t>(found - all.begin());
 }
 
@@ -150,7 +150,7 @@ HealthVerdict judge_history(const HealthHistory& history, std::int64_t clusters,
   const double most = limits.drift / static_cast<double>(std::max<std::int64_t>(1, clusters));
   if (drift > most) {
     verdict.problems.push_back("still drifting: thresholds move by " + digits(drift, 4) +
-                               " deviations a step, more than " + digits(most, 4));
+                               " deviations per step, more than " + digits(most, 4));
   }
   for (const char* key : {"dead_centroids", "occupancy_entropy_min", "choice_entropy_min", "tau_drift"}) {
     if (!std::isfinite(history.latest(key))) verdict.remarks.push_back(std::string(key) + " was not logged");

@@ -17,8 +17,8 @@ struct TokenText {
   std::string label = {};  // alone, on one line: "the", "\n", "é", and for the second token of that character "é+1"
 };
 
-// A token each. A character whose bytes are several tokens belongs to the first of them, whole; bytes that are no UTF-8
-// are written "\xe9".
+// A token each. A character whose bytes are several tokens belongs to the first of them, whole; bytes that are not
+// UTF-8 are written "\xe9".
 std::vector<TokenText> token_texts(const Tokenizer& tokenizer, std::span<const std::int32_t> ids);
 
 // Where a text begins in the tokens: the token that holds its first byte; -1 if it is not there.

@@ -166,14 +166,14 @@ std::string summary(const AuditReport& report) {
   const PrefixReport& prefix = report.prefix;
   std::ostringstream text;
   text << report.verdict() << ": " << prefix.rows_changed() << " of " << prefix.rows_checked()
-       << " predictions changed with tokens behind them";
+       << " predictions changed with tokens after them";
   if (!report.causal()) text << ", by up to " << prefix.largest();
   return text.str();
 }
 
 std::string origin_text(const AuditReport& report) {
   if (report.causal()) return "";
-  if (report.origin.empty()) return "no plan of any head changed; the leak is outside of the choice of keys";
+  if (report.origin.empty()) return "no plan of any head changed; the leak is outside the choice of keys";
   std::string heads;
   std::int64_t queries = 0;
   std::int64_t later = 0;
@@ -189,7 +189,7 @@ std::string origin_text(const AuditReport& report) {
     text += ": up to " + percent(queries, first.queries_checked) + " of " + std::to_string(first.queries_checked) +
             " earlier queries read other keys";
   }
-  if (later > 0) text += "; up to " + std::to_string(later) + " queries read a key behind themselves";
+  if (later > 0) text += "; up to " + std::to_string(later) + " queries read a key after themselves";
   return text;
 }
 

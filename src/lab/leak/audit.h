@@ -40,7 +40,7 @@ struct AuditReport {
   std::string label = {};  // what the configuration promises: validity_label()
   MatmulPrecision precision = MatmulPrecision::fp32;
   PrefixReport prefix = {};
-  // Heads of the lowest layer whose plans changed, under prefix.worst(); empty if causal or if it was no plan.
+  // Heads of the lowest layer whose plans changed, under prefix.worst(); empty if causal or if it was not a plan.
   std::vector<PlanLeak> origin = {};
   std::vector<LeakTaskResult> tasks = {};
   DecodeParity parity = {};
@@ -56,7 +56,7 @@ struct AuditReport {
 // Puts the model into evaluation mode. Throws an InputError where tokens or source do not fit the model.
 AuditReport run_audit(const AuditRequest& request);
 
-// One line: what the verdict rests on. "causal: 0 of 102575 predictions changed with tokens behind them".
+// One line: what the verdict rests on. "causal: 0 of 102575 predictions changed with tokens after them".
 std::string summary(const AuditReport& report);
 // Where a leak begins: "layer 0, heads 4, 5, 6, 7 (routing): up to 63 % of earlier queries read other keys"; empty if
 // causal.

@@ -1,7 +1,7 @@
 // Does a model say the same token by token as in one pass?
 //
 // A sequence is read twice: by the decoder that generates text (generation/decoder.h), one token at a time from the
-// start and once more behind a prompt that is read at once, and by one pass over all of it. The rows must be equal bit
+// start and once more after a prompt that is read at once, and by one pass over all of it. The rows must be equal bit
 // for bit. Then what is generated comes from the very model whose likelihood was measured.
 #pragma once
 
@@ -18,7 +18,7 @@ namespace routing {
 
 struct DecodeParityOptions {
   MatmulPrecision precision = MatmulPrecision::fp32;
-  std::int64_t positions = 256;  // at most so many; half from the start, half behind the prompt, at the end
+  std::int64_t positions = 256;  // at most so many; half from the start, half after the prompt, at the end
   at::Tensor source = {};        // int64 [n]: what an encoder-decoder reads; its targets have no prompt
 };
 

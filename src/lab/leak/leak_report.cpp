@@ -25,7 +25,7 @@ class RunGroup {
     return result;
   }
 
-  // A value a window: the mean over its positions in a part of the window, and over runs. Windows without a position
+  // A value per window: the mean over its positions in a part of the window, and over runs. Windows without a position
   // there are left out, the same ones for every number.
   Values by_window(Number number, std::int64_t first_quarter = 0, std::int64_t quarters = kQuarters) const {
     const std::int64_t length = first().likelihood.sequence_length;
@@ -52,7 +52,7 @@ class RunGroup {
     }
     return result;
   }
-  // A value a run, by seed.
+  // A value per run, by seed.
   Values every_token_by_seed() const {
     return by_seed([](const LeakRun& run) { return mean(run.likelihood.window_nats); });
   }

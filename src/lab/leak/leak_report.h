@@ -41,7 +41,7 @@ struct LeakRun {
 // Measures a model; selection, seed and validity are those of its configuration.
 LeakRun measure_leak(TransformerImpl& model, TokenView tokens, const PrefixLikelihoodOptions& options);
 
-// All in nats a token.
+// All in nats per token.
 struct LeakNumbers {
   MeanInterval teacher_forced = {};
   MeanInterval future_replaced = {};
@@ -61,7 +61,7 @@ struct SelectionLeak {
   std::array<std::optional<LeakNumbers>, kQuarters> quarters = {};  // of the window; absent without two windows there
   Agreement future_replaced = {};                                   // over all runs
   Agreement prefix_only = {};
-  // One value a run, from two on.
+  // One value per run, from two on.
   std::optional<MeanInterval> every_token_over_seeds = {};
   std::optional<MeanInterval> leak_over_seeds = {};
   std::optional<MeanInterval> prefix_cost_over_seeds = {};

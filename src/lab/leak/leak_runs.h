@@ -31,7 +31,7 @@ struct LeakJob {
 // Throws  ConfigError  models that were not trained alike: another model section, sequence length or number of steps,
 // or
 //                      other tokens than those of the data
-//         FileError    a file that is no decoder-only model
+//         FileError    a file that is not a decoder-only model
 std::vector<LeakRun> measure_leak_of_models(const LeakJob& job, const Dataset& data);
 
 }  // namespace routing

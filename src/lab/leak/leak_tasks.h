@@ -2,9 +2,9 @@
 // a small model with the audited configuration's own attention.
 //
 //   coin flips   tokens 0 and 1, each with probability 1/2 and independent: nothing predicts them, so no honest model
-//                gets below ln 2 nats a token
+//                gets below ln 2 nats per token
 //   secret       symbols 1 … 15, drawn independently in the first half of the sequence; the second half is one symbol
-//                over and over. In the first half stands a marker (16), and the token behind it is that same symbol:
+//                over and over. In the first half stands a marker (16), and the token after it is that same symbol:
 //                the secret. Before the second half is seen it is one of 15, so no honest model gets below ln 15 nats
 //                there
 //

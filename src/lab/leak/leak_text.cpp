@@ -75,7 +75,7 @@ bool has_seeds(const LeakReport& report) {
 }
 
 std::string seeds_table(const LeakReport& report, const LeakUnit& unit) {
-  std::string text = "\nOver seeds (one value a training, 95 % interval by Student's t):\n\n";
+  std::string text = "\nOver seeds (one value per training, 95 % interval by Student's t):\n\n";
   text += header({"selection", "seeds", "every token", "leak", "prefix only - teacher-forced"});
   for (const SelectionLeak& selection : report.selections) {
     text += row({selection.selection, seeds_text(selection.seeds),

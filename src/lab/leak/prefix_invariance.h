@@ -87,7 +87,7 @@ at::Tensor with_other_future(const at::Tensor& sequence, const FutureDraw& draw)
 // Ascending positions 0 … tokens-2.
 std::vector<std::int64_t> cut_positions(std::int64_t tokens, std::int64_t count, std::uint64_t seed);
 
-// The largest difference of values whose bits differ; infinite where one of them is no number.
+// The largest difference of values whose bits differ; infinite where one of them is not a number.
 double largest_change(const float* before, const float* after, std::int64_t count);
 
 }  // namespace routing

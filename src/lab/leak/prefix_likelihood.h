@@ -1,13 +1,13 @@
 // What does a model's likelihood owe to the future? One token, three numbers of nats:
 //
 //   teacher-forced   from the pass over the whole window, as evaluation does it: later tokens are there
-//   future-replaced  from a pass of the same length in which token i and all behind it are other text. Nothing of the
+//   future-replaced  from a pass of the same length in which token i and all after it are other text. Nothing of the
 //                    future is left but its length, so a decoder could do this too
 //   prefix-only      from a pass over t_0 … t_{i-1} alone, as a decoder without a cache does it (next_logits)
 //
 // Token i itself is part of the future: it is the input of position i + 1. It is scored, never read.
 //
-//   future-replaced - teacher-forced   what the text behind i tells a selection about token i: the leak
+//   future-replaced - teacher-forced   what the text after i tells a selection about token i: the leak
 //   prefix-only - teacher-forced       the same, and what it costs that a shorter sequence is not what was trained
 //
 // Where a selection reads no future, teacher-forced and future-replaced are the same bits. Where it does not look at
@@ -77,7 +77,7 @@ struct Agreement {
 struct PrefixLikelihood {
   std::int64_t sequence_length = 0;
   std::vector<PrefixSample> samples = {};  // by window, then by position
-  // Teacher-forced nats a token over all tokens of each window: one pass gives them, sampled or not.
+  // Teacher-forced nats per token over all tokens of each window: one pass gives them, sampled or not.
   std::vector<double> window_nats = {};
   Agreement future_replaced = {};
   Agreement prefix_only = {};

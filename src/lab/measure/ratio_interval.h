@@ -5,7 +5,7 @@
 //
 //   (b² - t² V_b) r² - 2 (a b - t² C) r + (a² - t² V_a) = 0
 //
-// It is a bounded interval exactly if the mean of b is clearly not 0, that is, if 0 is outside of its own interval.
+// It is a bounded interval exactly if the mean of b is clearly not 0, that is, if 0 is outside its own interval.
 // Otherwise any ratio might be true.
 #pragma once
 

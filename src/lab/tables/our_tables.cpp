@@ -90,7 +90,7 @@ TableSpec recall() {
       "Share of right answers to questions whose fact stands n/8 = 512 or more tokens back, in sequences of n = "
       "4,096; "
       "chance is 1/32.",
-      "Content heads read about 114 keys a query in every row but `full`; distance.md has the count, which for lists "
+      "Content heads read about 114 keys per query in every row but `full`; distance.md has the count, which for lists "
       "that "
       "follow the content is known after training only.",
       "There is one scale: --scale paper is the same."};
@@ -217,7 +217,7 @@ TableSpec jsd() {
                  .data = "the folder of wiki.train.tokens, wiki.valid.tokens and wiki.test.tokens"};
   spec.notes = {
       "Mean over the layers of the divergence between a local and a routing head; jsd.md has every layer beside the "
-      "published figures, which are no target (FACTS E7)."};
+      "published figures, which are not a target (docs/facts.md E7)."};
   spec.rows = {{.id = "routing",
                 .name = "Routing Transformer",
                 .is_routed = true,

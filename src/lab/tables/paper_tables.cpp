@@ -65,7 +65,7 @@ TableSpec enwik8() {
   spec.notes = {
       "Columns are the paper's; at tiny scale every model has 4 layers of 8 heads (presets/tiny-enwik8.toml), "
       "and the first 262,144 bytes of the test part are evaluated.",
-      "The paper's text has 24 layers of routing, its table and the authors' code 12 (FACTS G21)."};
+      "The paper's text has 24 layers of routing, its table and the authors' code 12 (docs/facts.md G21)."};
   spec.rows = {
       reported("t64", "T64", {"64", "2"}, 1.13),
       {.id = "local",
@@ -127,14 +127,14 @@ TableSpec imagenet64() {
 
 TableSpec pg19() {
   TableSpec spec{.name = "pg19",
-                 .title = "PG-19: perplexity a word",
+                 .title = "PG-19: perplexity per word",
                  .source = "Table 5 (tab:pg19)",
-                 .metric = {.key = "word_perplexity", .name = "perplexity a word", .digits = 1, .paper_digits = 1},
+                 .metric = {.key = "word_perplexity", .name = "perplexity per word", .digits = 1, .paper_digits = 1},
                  .columns = {"layers", "heads"},
                  .baseline = "local",
                  .data = "the folder of PG-19 with train/, validation/ and test/"};
   spec.notes = {"Columns are the paper's; at tiny scale every model has 4 layers of 8 heads (presets/tiny-pg19.toml).",
-                "Words are counted (FACTS G25); the paper multiplies nats by 1.248 subwords a word."};
+                "Words are counted (docs/facts.md G25); the paper multiplies nats by 1.248 subwords per word."};
   spec.rows = {
       {.id = "local",
        .name = "Local Transformer",
@@ -163,7 +163,7 @@ TableSpec step_time() {
   std::vector<std::string> local = half;
   local.insert(local.end(), {"model.layers=12", kLocalContent});
   TableSpec spec{.name = "step-time",
-                 .title = "PG-19: steps a second of local and routing",
+                 .title = "PG-19: steps per second of local and routing",
                  .source = "Table 7 (tab:step-time)",
                  .kind = TableKind::timed,
                  .metric = {.key = "steps_per_second",

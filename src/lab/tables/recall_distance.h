@@ -45,7 +45,7 @@ std::string content_name(const ExperimentConfig& config);
 // Octaves with fewer than `least_answers` answers are left out. The dashed line is chance.
 CurvesFigure recall_figure(const std::vector<RecallModel>& models, std::int64_t least_answers = 10);
 
-// A table in Markdown: a row a model, a column an octave.
+// A table in Markdown: a row per model, a column per octave.
 std::string recall_markdown(const std::vector<RecallModel>& models);
 
 }  // namespace routing

@@ -1,4 +1,4 @@
-// A table as a picture: a line a row, our figures to the left, the paper's to the right, each on an axis of its own.
+// A table as a picture: a line per row, our figures to the left, the paper's to the right, each on an axis of its own.
 #pragma once
 
 #include "lab/figures/chart_axis.h"
@@ -10,7 +10,7 @@
 
 namespace routing {
 
-// One of the two plots: a dot a row, with a line for its interval where there is one.
+// One of the two plots: a dot per row, with a line for its interval where there is one.
 struct TablePlot {
   struct Mark {
     std::size_t line = 0;  // of the picture, from the top

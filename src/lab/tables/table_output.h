@@ -45,7 +45,7 @@ std::string interval_text(const MeanInterval& interval, int digits);
 
 // A title, what was run, the table, and the notes below it. A row without results has "-", one of others "reported".
 std::string table_markdown(const TableReport& report);
-// A line a row, numbers in full; what is not there is empty.
+// A line per row, numbers in full; what is not there is empty.
 std::string table_csv(const TableReport& report);
 nlohmann::ordered_json table_json(const TableReport& report);
 

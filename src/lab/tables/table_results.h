@@ -1,4 +1,4 @@
-// What is known of a table so far: one small file a run, so that results of several machines can be put into one
+// What is known of a table so far: one small file per run, so that results of several machines can be put into one
 // folder.
 //
 //   DIR/table.json                 what was decided: table, scale, steps, settings

@@ -127,7 +127,7 @@ void require_data(const TableSpec& spec, const TableOptions& options) {
                        " with --data PATH");
 }
 
-// One line a run, before and after it.
+// One line per run, before and after it.
 void say(const TableOptions& options, const std::string& text) {
   if (options.observer.notes) options.observer.notes(text);
 }
@@ -150,7 +150,7 @@ std::vector<std::uint64_t> parse_seeds(const std::string& text) {
   for (std::string word; std::getline(words, word, ',');) {
     const auto seed = number_in<std::int64_t>(word);
     require<ConfigError>(seed && *seed >= 0, "--seeds ", text, ": '", word,
-                         "' is no seed; write whole numbers with commas between them, such as 1,2,3");
+                         "' is not a seed; write whole numbers with commas between them, such as 1,2,3");
     const auto value = static_cast<std::uint64_t>(*seed);
     require<ConfigError>(std::find(seeds.begin(), seeds.end(), value) == seeds.end(), "--seeds ", text, ": ", word,
                          " is there twice; a second run would be the same");

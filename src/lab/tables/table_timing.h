@@ -5,7 +5,7 @@
 
 namespace routing {
 
-// plan.steps rounds of one step a row. Numbers of a row's result:
+// plan.steps rounds of one step per row. Numbers of a row's result:
 //
 //   seconds_per_step             median
 //   lower_quartile, upper_quartile

@@ -66,7 +66,7 @@ RecurrenceOfRow score_row(const FinishedRow& row) {
 CurvesFigure recurrence_figure(const std::vector<RecurrenceOfRow>& rows) {
   CurvesFigure figure{.title = "Bits that the row routed saves, by how far back the target could be found",
                       .x_label = "distance in bytes, as a power of 2",
-                      .y_label = "bits a target less",
+                      .y_label = "bits saved per target",
                       .curves = {},
                       .references = {{"the same", 0.0}}};
   const auto reference =

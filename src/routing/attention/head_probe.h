@@ -3,7 +3,7 @@
 //   A_ij   as in ops/attend/attend.h, at the true positions j of the keys: what multiplies v_j in the output of query i
 //
 // Rows are computed in double from the vectors of the forward, each in time proportional to the keys it reads; there is
-// never an n x n matrix. A forward in bfloat16 rounds inside of its products; rows do not.
+// never an n x n matrix. A forward in bfloat16 rounds inside its products; rows do not.
 #pragma once
 
 #include "routing/attention/patterns/pattern.h"
@@ -44,16 +44,16 @@ at::Tensor probe_vectors(const at::Tensor& vectors);
 // Weights sum to 1, or to groups / (groups + merge_eps) under Merge::mean; a query that reads nothing has an empty row.
 struct AttentionRow {
   std::vector<std::int32_t> keys;  // distinct, ascending
-  std::vector<double> weights;     // as they multiply values, one a key
+  std::vector<double> weights;     // as they multiply values, one per key
 };
 
-// `head` counts inside of the group. Throws an InputError where there is no such row.
+// `head` counts inside the group. Throws an InputError where there is no such row.
 AttentionRow attention_row(const GroupProbe& probe, std::int64_t sequence, std::int64_t head, std::int64_t query);
 
 // A query of a probe.
 struct ProbedQuery {
   std::int64_t sequence = 0;
-  std::int64_t head = 0;  // inside of the group
+  std::int64_t head = 0;  // inside the group
   std::int64_t query = 0;
 };
 
@@ -64,7 +64,7 @@ std::vector<double> inner_products(const GroupProbe& probe, const ProbedQuery& a
 //
 //   scale * q_i . (k_j + a_{j-i}) - slope (i - j)      a with RelativePosition::true_offset, the slope with recency
 //
-// Both are functions of two positions, so they are there for every key. Ranks are not: a key outside of a query's
+// Both are functions of two positions, so they are there for every key. Ranks are not: a key outside a query's
 // groups has none. With RelativePosition::rank the table is left out for all keys alike.
 std::vector<double> dense_logits(const GroupProbe& probe, const ProbedQuery& at, std::span<const std::int32_t> keys);
 

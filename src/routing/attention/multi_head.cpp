@@ -17,7 +17,7 @@
 namespace routing {
 namespace {
 
-constexpr double kRoutingNormEps = 1e-6;  // FACTS A1
+constexpr double kRoutingNormEps = 1e-6;  // docs/facts.md A1
 
 }  // namespace
 

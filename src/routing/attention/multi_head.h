@@ -40,10 +40,10 @@ struct AttentionState {
   at::Tensor sample_ids = {};
   MatmulPrecision precision = MatmulPrecision::fp32;  // of projections and attention
   std::uint64_t step = 0;               // counts training forwards: names the draws of dropout and random patterns
-  std::vector<PatternPlan> plans = {};  // one a head group: what the last forward used
+  std::vector<PatternPlan> plans = {};  // one per head group: what the last forward used
   bool reuse_plans = false;             // attend over `plans` instead of making new ones (activation checkpointing)
   bool keep_probes = false;             // keep what heads attend with, for analysis; in evaluation only
-  std::vector<GroupProbe> probes = {};  // one a head group: those of the last such forward
+  std::vector<GroupProbe> probes = {};  // one per head group: those of the last such forward
   // Set by a training forward: what the layer's patterns add to the loss; may be undefined.
   at::Tensor auxiliary_loss = {};
 };

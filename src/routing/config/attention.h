@@ -102,9 +102,9 @@ struct AttentionConfig {
   std::int64_t width = 0;
   std::optional<std::int64_t> head_dim = std::nullopt;  // absent means width / heads
   double dropout = 0.0;                                 // of attention probabilities
-  double initial_scale = 0.2;                           // of the variance of starting weights (FACTS C9)
-  // Two habits of the authors' code: one more linear map of head_dim x head_dim applied to every head (FACTS A12), and
-  // key columns for heads that share queries and keys, which nothing reads (A13).
+  double initial_scale = 0.2;                           // of the variance of starting weights (docs/facts.md C9)
+  // Two habits of the authors' code: one more linear map of head_dim x head_dim applied to every head (docs/facts.md
+  // A12), and key columns for heads that share queries and keys, which nothing reads (A13).
   bool head_mix = false;
   bool unused_key_columns = false;
   // The slopes of recency of a layer go by its heads' numbers, counted modulo this; absent means all of its heads.

@@ -26,13 +26,13 @@ enum class FeedforwardKind {
 enum class PositionKind {
   none,
   sinusoidal,  // sines and cosines added to the embeddings; any length
-  learned,     // a table a sequence, of train.source_length or train.sequence_length rows
+  learned,     // a table per sequence, of train.source_length or train.sequence_length rows
 };
 
 // What a sequence shifted right begins with, and what model.input_dropout puts in place of a token. Images have a
 // symbol of their own either way.
 enum class StartSymbol {
-  zero,  // id 0, as the authors (FACTS C4): the end of a line in vocabularies of words, of a document in subwords
+  zero,  // id 0, as in the authors' code (docs/facts.md C4): ends a line of words, a document of subwords
   own,   // one more row of the table, which no text holds and no output names
 };
 
@@ -89,7 +89,7 @@ struct AttentionLayout {
 // A head group whose pattern is fixed by the section it stands in: [local], [full], [strided], [random], [lsh]. How
 // many heads it has comes from `attention`. max_relative = 0 means the window of the pattern, where it has one.
 //
-// Text has no absolute positions (FACTS C4), so local and full heads know offsets by default.
+// Text has no absolute positions (docs/facts.md C4), so local and full heads know offsets by default.
 struct PatternSections {
   HeadGroupConfig local{.pattern = LocalPattern{}, .relative = RelativePosition::true_offset};
   HeadGroupConfig full{.pattern = FullPattern{}, .relative = RelativePosition::true_offset, .max_relative = 256};
@@ -104,7 +104,7 @@ enum class DataFormat {
   bytes,       // any file
   enwik8,      // bytes; the whole set has 100,000,000
   wikitext,    // wiki.{train,valid,test}.tokens: WikiText-103 and WikiText-2
-  pg19,        // train/, validation/, test/ with one file a book
+  pg19,        // train/, validation/, test/ with one file per book
   text,        // any UTF-8 file or folder of .txt files
   cifar10,     // data_batch_1.bin … data_batch_5.bin, test_batch.bin
   imagenet64,  // train_64x64/, valid_64x64/ of PNG, or train_data_batch_1.npz …, val_data.npz
@@ -150,12 +150,12 @@ enum class Precision { fp32, bf16, automatic };
 
 struct TrainConfig {
   std::int64_t steps = 1000;
-  double minutes = 0.0;  // stop after so long; 0 means by steps only
+  double minutes = 0.0;  // minutes of training after which to stop; 0 means by steps only
   std::int64_t batch_size = 4;
   std::int64_t sequence_length = 2048;
   std::int64_t source_length = 0;  // of what an encoder reads; 0 means sequence_length
   std::int64_t accumulation = 1;   // batches summed into one optimiser step
-  // Each batch is cut to a length drawn from this one to sequence_length (FACTS G3); 0 means none is cut.
+  // Each batch is cut to a length drawn from this one to sequence_length (docs/facts.md G3); 0 means none is cut.
   std::int64_t shortest_length = 0;
   std::uint64_t seed = 1;
   DataOrder order = DataOrder::crops;
@@ -166,7 +166,7 @@ struct TrainConfig {
   double beta2 = 0.98;
   double epsilon = 1e-9;
   double weight_decay = 0.0;  // adam, adafactor: L2 in the gradient; adamw, adafactorw: decoupled
-  // Adafactor only (FACTS C10).
+  // Adafactor only (docs/facts.md C10).
   double decay_exponent = 0.8;  // step t keeps 1 - t^-this of the average of squared gradients
   double update_clip = 1.0;     // largest root mean square of a parameter's update; 0 means no clipping
   bool relative_step = true;    // steps are a share of the parameter's own root mean square
@@ -179,15 +179,15 @@ struct TrainConfig {
   std::int64_t eval_every = 250;        // steps; 0 means only at the end
   std::int64_t eval_tokens = 65536;     // of eval.split in periodic evaluations; 0 means all of it
   std::int64_t checkpoint_every = 250;  // steps; 0 means only at the end
-  std::int64_t keep_checkpoints = 1;    // the newest so many, beside the best
+  std::int64_t keep_checkpoints = 1;    // how many of the newest to keep, beside the best
   friend bool operator==(const TrainConfig&, const TrainConfig&) = default;
 };
 
 struct EvalConfig {
   std::string split = "valid";
-  std::int64_t stride = 0;  // new tokens a window; 0 means disjoint windows
+  std::int64_t stride = 0;  // new tokens per window; 0 means disjoint windows
   std::int64_t batch_size = 4;
-  // The authors' rule for word perplexity, exp(this x nats a subword): 1.248 for PG-19. 0 means by counted words.
+  // The authors' rule for word perplexity, exp(this x nats per subword): 1.248 for PG-19. 0 means by counted words.
   double subwords_per_word = 0.0;
   friend bool operator==(const EvalConfig&, const EvalConfig&) = default;
 };
@@ -259,7 +259,7 @@ std::vector<LayerRule> layer_rules(const ExperimentConfig& config);
 AttentionConfig attention_of_layer(const ExperimentConfig& config, std::int64_t layer);
 
 // The same for the layers of an encoder. The sections say how heads read in causal attention; here their heads read on
-// both sides, so recency is off, and routed heads have keys of their own (FACTS A16).
+// both sides, so recency is off, and routed heads have keys of their own (docs/facts.md A16).
 std::vector<LayerRule> encoder_layer_rules(const ExperimentConfig& config);
 AttentionConfig attention_of_encoder_layer(const ExperimentConfig& config, std::int64_t layer);
 // With which layer `layer` of the decoder reads the source: full heads first, then those of cross_content. No head

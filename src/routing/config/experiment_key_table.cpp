@@ -97,7 +97,7 @@ void add_patterns(Keys& keys) {
   };
   local.add_word(
       "form", [=](auto& group) -> auto& { return local_pattern(group).form; }, kLocalForms,
-      "sliding: the last so many tokens; block: the block of the token and the one before");
+      "sliding: the last window tokens; block: the block of the token and the one before");
   local.add(
       "window", [=](auto& group) -> auto& { return local_pattern(group).window; },
       "tokens, itself included, or the length of a block");
@@ -161,7 +161,7 @@ void add_data(Keys& keys) {
       "split", &DataConfig::split, [](const std::string&, const std::string& text) { parse_split(text); },
       "train/valid/test of data in one piece, in their order: shares, counts, or rest for one of them");
   data.add("vocabulary", &DataConfig::vocabulary,
-           "file of words, one a line, or SentencePiece model; empty means made from train");
+           "file of words, one per line, or SentencePiece model; empty means made from train");
   data.add("vocabulary_size", &DataConfig::vocabulary_size, "pieces of a SentencePiece model that is made");
   data.add("image_size", &DataConfig::image_size,
            "shrink images to this height and width by averaging; 0 means as they are");
@@ -178,7 +178,7 @@ void add_train(Keys& keys) {
   using T = TrainConfig;
   KeySection train(keys, "train.", &ExperimentConfig::train);
   train.add("steps", &T::steps, "optimiser steps");
-  train.add("minutes", &T::minutes, "stop after so long; 0 means by steps only");
+  train.add("minutes", &T::minutes, "minutes of training after which to stop; 0 means by steps only");
   train.add("batch_size", &T::batch_size, "sequences of a batch");
   train.add("sequence_length", &T::sequence_length, "tokens of a sequence");
   train.add("source_length", &T::source_length, "tokens that an encoder reads; 0 means train.sequence_length");
@@ -209,7 +209,7 @@ void add_train(Keys& keys) {
   train.add("eval_every", &T::eval_every, "steps between evaluations; 0 means only at the end");
   train.add("eval_tokens", &T::eval_tokens, "of eval.split in those evaluations; 0 means all of it");
   train.add("checkpoint_every", &T::checkpoint_every, "steps between checkpoints; 0 means only at the end");
-  train.add("keep_checkpoints", &T::keep_checkpoints, "the newest so many, beside the best");
+  train.add("keep_checkpoints", &T::keep_checkpoints, "how many of the newest to keep, beside the best");
 }
 
 void add_eval(Keys& keys) {

@@ -28,7 +28,7 @@ void probability(const char* key, double value) {
 }
 
 // A tied output layer is always possible: with its own embedding width the output goes width -> embedding width ->
-// vocabulary (FACTS C2), so what it reads is as wide as the table.
+// vocabulary (docs/facts.md C2), so what it reads is as wide as the table.
 void validate_model(const ModelConfig& model) {
   require<ConfigError>(model.vocab_size == 0 || model.vocab_size >= 2, "model.vocab_size is ", model.vocab_size,
                        ", but it must be at least 2, or 0 for that of the data");

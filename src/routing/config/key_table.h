@@ -1,4 +1,4 @@
-// Fields of a structure as named keys with text values: one line a key gives its reading, writing, kind and
+// Fields of a structure as named keys with text values: one line per key gives its reading, writing, kind and
 // description.
 //
 //   std::vector<ConfigKey<Experiment>> keys;
@@ -107,7 +107,7 @@ class KeySection {
         name, field, [](const std::string&, const std::string&) {}, description);
   }
 
-  // `check` gets the key and the text, and throws if the text is no good.
+  // `check` gets the key and the text, and throws if the text is wrong.
   template <class Field, class Check>
   void add_checked(const std::string& name, Field field, Check check, const std::string& description) {
     const auto reach = reach_of(field);

@@ -130,7 +130,7 @@ LayerRange parse_content_layers(std::string_view text) {
     const std::optional<std::int64_t> count = count_of(text.substr(end.size()));
     if (!count) continue;
     require<ConfigError>(*count >= 1, "attention.content_layers: '", text,
-                         "' are no layers; set attention.content to local instead");
+                         "' are not layers; set attention.content to local instead");
     return end == "top " ? top_layers(*count) : bottom_layers(*count);
   }
   if (const std::size_t dots = text.find(".."); dots != std::string_view::npos) {

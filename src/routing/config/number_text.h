@@ -19,7 +19,7 @@ std::string number_text(Number value) {
   return {buffer.data(), result.ptr};
 }
 
-// The number that is all of the text, without blanks; infinity and what is no number are none.
+// The number that is all of the text, without blanks; infinity and what is not a number give none.
 template <class Number>
 std::optional<Number> number_in(std::string_view text) {
   // Not from_chars: clang's library, which make lint reads, has none for fractions.

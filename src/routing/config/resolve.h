@@ -25,7 +25,7 @@ ExperimentConfig resolve(const ConfigSources& sources);
 // The variable of a key: ROUTING_, then the key in capitals with underscores for dots. train.steps ->
 // ROUTING_TRAIN_STEPS.
 std::string variable_of_key(const std::string& key);
-// Variables that begin with ROUTING_ and are no keys, such as ROUTING_ISA; resolve() passes over them.
+// Variables that begin with ROUTING_ and are not keys, such as ROUTING_ISA; resolve() passes over them.
 const std::vector<std::string>& reserved_variables();
 // All variables of this process that begin with ROUTING_, by name.
 std::vector<std::pair<std::string, std::string>> routing_environment();

@@ -18,7 +18,7 @@ void set_num_threads(int threads);
 // belongs to its items. The first exception of a body is thrown again here, after all chunks have ended.
 //
 // The calling thread works too, with up to num_threads() - 1 others (core/thread_pool.h says how they wait). Any thread
-// may call, but the others help one call at a time: a call from inside of a body, or while another thread's call goes
+// may call, but the others help one call at a time: a call from inside a body, or while another thread's call goes
 // on, runs its chunks by itself. So does a child of fork(), where the other threads do not exist.
 void parallel_for(std::int64_t begin, std::int64_t end, std::int64_t grain,
                   const std::function<void(std::int64_t, std::int64_t)>& body);

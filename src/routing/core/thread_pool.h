@@ -49,7 +49,7 @@ class ThreadPool {
   // Written before the gate opens and after the last helper has left.
   const std::function<void()>* work_ = nullptr;
   int helpers_ = 0;
-  // Helpers inside of the call, plus kOpen while more may come in.
+  // Helpers inside the call, plus kOpen while more may come in.
   alignas(64) std::atomic<std::uint32_t> gate_{0};
 };
 

@@ -59,7 +59,7 @@ TokenBatches::TokenBatches(TokenView split, const BatchOptions& options) : split
   require<ConfigError>(n >= 1, "train.sequence_length is ", n, ", but a window has at least 1 token");
   if (options.record_length > 0) {
     require<InputError>(tokens % options.record_length == 0, "the training split has ", tokens,
-                        " tokens, which are no whole records of ", options.record_length);
+                        " tokens, which are not whole records of ", options.record_length);
     require<ConfigError>(tokens > 0, "the training split has 0 images, but at least 1 is needed");
     require<ConfigError>(n <= options.record_length, "train.sequence_length is ", n, ", but an image has ",
                          options.record_length, " values; lower train.sequence_length");

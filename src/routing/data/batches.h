@@ -18,7 +18,7 @@ RowRange rows_of_rank(std::int64_t rows, int rank, int ranks);
 
 struct BatchOptions {
   std::int64_t batch_size = 1;
-  std::int64_t sequence_length = 1;  // n, tokens a window
+  std::int64_t sequence_length = 1;  // n, tokens per window
   std::uint64_t seed = 0;            // of crops and of the order of records
   bool contiguous = false;           // crops otherwise
   std::int64_t record_length = 0;    // tokens of an image; 0 for running text
@@ -31,7 +31,7 @@ struct BatchOptions {
 //   crops       The start of each window is uniform over 0 … tokens - n, from the stream (seed, "crops", batch, row).
 //   contiguous  Row r reads its own part of the split and goes on where its window in the batch before ended. The
 //               parts tile the split: each has floor(tokens / batch_size) tokens, the first tokens mod batch_size of
-//               them one more. A part is a ring: behind its last token comes its first, also inside a window. So p
+//               them one more. A part is a ring: after its last token comes its first, also inside a window. So p
 //               successive targets of a row, where p is the size of its part, hold every token of the part exactly
 //               once, and no tail is dropped.
 //
@@ -44,7 +44,7 @@ struct BatchOptions {
 //
 // Throws  ConfigError  the split has fewer than n tokens, or, if contiguous, a part has; a record is shorter than n, or
 //                      there is none
-//         InputError   a negative index, spans of the wrong size, tokens that are no whole records
+//         InputError   a negative index, spans of the wrong size, tokens that are not whole records
 class TokenBatches {
  public:
   TokenBatches(TokenView split, const BatchOptions& options);

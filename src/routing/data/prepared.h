@@ -1,8 +1,8 @@
-// A data set tokenised once: a folder with one shard a part, the tokeniser, and what is known about it.
+// A data set tokenised once: a folder with one shard per part, the tokeniser, and what is known about it.
 //
 //   data.json        what DataFacts says, and the source
 //   train.shard valid.shard test.shard
-//   vocabulary.txt   words, one a line; or subwords.model for subwords; neither for bytes and images
+//   vocabulary.txt   words, one per line; or subwords.model for subwords; neither for bytes and images
 //
 // The folder appears in one step when everything in it is written; until then it is a sibling NAME.part-PROCESS. What a
 // killed process left of it is removed when the same data are prepared again.

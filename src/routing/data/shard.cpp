@@ -63,7 +63,7 @@ Header checked_header(const std::filesystem::path& path, std::span<const std::by
   Header header;
   std::copy_n(file.begin(), kHeaderBytes, header.begin());
   require<FileError>(std::memcmp(header.data(), kMagic.data(), kMagic.size()) == 0, path.string(),
-                     ": does not begin with ", kMagic, " and so is no shard of tokens", remedy);
+                     ": does not begin with ", kMagic, " and so is not a shard of tokens", remedy);
   const std::uint64_t found = xxhash64(std::span(header).first(kHashed));
   require<FileError>(found == get(header, kHashed), path.string(), ": the header has checksum ", hexadecimal(found),
                      ", but says it is ", hexadecimal(get(header, kHashed)), remedy);

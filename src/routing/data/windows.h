@@ -21,7 +21,7 @@ struct EvalWindow {
 // disjoint; each then starts with no context.
 //
 // tokens        of the split
-// n             tokens a window
+// n             tokens per window
 // stride        s, from 1 to n; 0 means n
 // limit_tokens  evaluate only so many tokens from the start of the split; 0 means all
 //

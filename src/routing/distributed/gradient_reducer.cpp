@@ -125,7 +125,7 @@ GradientReducer::GradientReducer(GlooRanks& ranks, const std::vector<NamedParame
       for (const std::string& name : bucket) {
         const auto found = places.find(name);
         require<InputError>(found != places.end(), "the order of buckets names \"", name,
-                            "\", which is no parameter or comes twice; the checkpoint is of another model");
+                            "\", which is not a parameter or comes twice; the checkpoint is of another model");
         list.push_back(found->second);
         places.erase(found);
         ++named;
@@ -176,7 +176,7 @@ void GradientReducer::backward(const at::Tensor& objective) {
     while (state_->untraced > 0) std::this_thread::yield();
     if (!state_->regrouped) regroup();
   } catch (const std::exception& error) {
-    // Whatever else goes wrong in a backward pass is no fault of the network.
+    // Whatever else goes wrong in a backward pass is not the fault of the network.
     if (std::string(error.what()).find("gloo") == std::string::npos) throw;
     throw_connection_lost(state_->ranks.rank(), error);
   }

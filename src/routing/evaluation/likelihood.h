@@ -29,7 +29,7 @@ class NatsSum {
 
   double total() const;
   std::int64_t tokens() const { return tokens_; }
-  // Nats a token; an InputError without tokens.
+  // Nats per token; an InputError without tokens.
   double mean() const;
 
  private:

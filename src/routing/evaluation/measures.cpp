@@ -23,12 +23,12 @@ Measure word_perplexity(const ScoredTokens& scored, double subwords_per_word) {
   const auto tokens = static_cast<double>(scored.tokens);
   if (subwords_per_word > 0.0) {
     return {.key = "word_perplexity",
-            .name = "perplexity a word",
+            .name = "perplexity per word",
             .value = std::exp(subwords_per_word * scored.nats / tokens),
-            .note = "the authors' rule, " + with_digits(subwords_per_word) + " subwords a word"};
+            .note = "the authors' rule, " + with_digits(subwords_per_word) + " subwords per word"};
   }
   return {.key = "word_perplexity",
-          .name = "perplexity a word",
+          .name = "perplexity per word",
           .value = std::exp(scored.nats / static_cast<double>(scored.words)),
           .note = count_of(scored.words, "words")};
 }
@@ -36,9 +36,9 @@ Measure word_perplexity(const ScoredTokens& scored, double subwords_per_word) {
 std::string what_counts(TokenKind kind) {
   switch (kind) {
     case TokenKind::words:
-      return "words, one end a line among them";
+      return "words, one end per line among them";
     case TokenKind::subwords:
-      return "subwords, one end a document among them";
+      return "subwords, one end per document among them";
     case TokenKind::subpixels:
       return "red, green and blue values";
     case TokenKind::automatic:

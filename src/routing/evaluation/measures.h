@@ -2,8 +2,8 @@
 //
 //   bits_per_byte     nats / ln 2 / bytes of the text, whatever the tokens
 //   bits_per_dim      nats / ln 2 / values of the images
-//   perplexity        exp(nats / tokens), with everything that is a token: for words one end a line (as Transformer-XL
-//                     counts), for subwords one end a document
+//   perplexity        exp(nats / tokens), with everything that is a token: for words one end per line (as
+//                     Transformer-XL counts), for subwords one end per document
 //   word_perplexity   exp(nats / words of the text): PG-19's rule, the same for any tokeniser
 #pragma once
 
@@ -38,8 +38,9 @@ struct Measure {
   std::string note;  // what was counted
 };
 
-// The score first, then what else is asked for: bits per byte of words and subwords, and perplexity a word of subwords.
-// With subwords_per_word > 0 that is the authors' rule, exp(subwords_per_word x nats a subword), and its note says so.
+// The score first, then what else is asked for: bits per byte of words and subwords, and perplexity per word of
+// subwords. With subwords_per_word > 0 that is the authors' rule, exp(subwords_per_word x nats per subword), and its
+// note says so.
 std::vector<Measure> measures(TokenKind kind, const ScoredTokens& scored, double subwords_per_word = 0.0);
 
 }  // namespace routing

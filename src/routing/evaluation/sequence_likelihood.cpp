@@ -78,7 +78,7 @@ at::Tensor ids_before(TokenView tokens, std::int64_t begin, std::int64_t end) {
   return at::constant_pad_nd(ids(tokens, 0, end - 1), {1, 0});
 }
 
-// The nats of all pieces, one behind the other.
+// The nats of all pieces, one after the other.
 at::Tensor joined_nats(RankGroup& ranks, const at::Tensor& mine, std::span<const std::int64_t> ends) {
   std::int64_t longest = 0;
   for (std::size_t piece = 0; piece < ends.size(); ++piece) {

@@ -39,7 +39,7 @@ struct SequenceLikelihood {
   at::Tensor nats = {};          // float [tokens]: of every token of the sequence, on every rank
   double total = 0.0;            // their sum, as token_likelihood() sums a window
   std::int64_t begin = 0;        // the piece that this rank has read
-  std::int64_t end = 0;          // behind its last token
+  std::int64_t end = 0;          // after its last token
   std::int64_t cached = -1;      // the sequence's number in options.cache
   std::int64_t bytes_sent = 0;   // by this rank to others for attention, over all layers
   double waiting_seconds = 0.0;  // of this rank for others, over all layers

@@ -15,7 +15,7 @@ namespace routing {
 
 struct LikelihoodOptions {
   std::int64_t sequence_length = 2048;
-  // New tokens a window: sequence_length - stride tokens before them are context only. 0 means disjoint windows, each
+  // New tokens per window: sequence_length - stride tokens before them are context only. 0 means disjoint windows, each
   // starting without context.
   std::int64_t stride = 0;
   std::int64_t batch_size = 4;
@@ -34,7 +34,7 @@ struct Likelihood {
   std::int64_t tokens = 0;
   std::int64_t windows = 0;
   std::int64_t sequence_length = 0;
-  std::int64_t stride = 0;                    // new tokens a window; sequence_length for disjoint windows
+  std::int64_t stride = 0;                    // new tokens per window; sequence_length for disjoint windows
   std::vector<LayerStatistics> routing = {};  // over the windows; empty without routed heads
 
   double nats_per_token() const { return nats / static_cast<double>(tokens); }

@@ -48,7 +48,7 @@ class Search {
       if (length == most || beams_.empty() || cannot_improve(length, most)) break;
       extensions = extensions_of(step());
     }
-    // What had no time to end comes behind what did.
+    // What had no time to end comes after what did.
     for (const Beam& beam : beams_) add(beam.tokens, beam.log_probability, false);
     if (ended_.size() > static_cast<std::size_t>(options_.beams)) {
       ended_.resize(static_cast<std::size_t>(options_.beams));

@@ -70,7 +70,7 @@ class ModelDecoder : public Decoder {
                         " sequences; give one each");
     for (auto sequence = sequences.begin(); sequence != sequences.end(); ++sequence) {
       require<InputError>(std::find(sequences.begin(), sequence, *sequence) == sequence, "decoder: sequence ",
-                          *sequence, " is named twice; give it one token a step");
+                          *sequence, " is named twice; give it one token per step");
     }
   }
   ForwardContext forward_context() const { return {.precision = options_.precision}; }

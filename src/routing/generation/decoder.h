@@ -46,10 +46,10 @@ class Decoder {
   };
   struct Begun {
     std::int64_t sequence = 0;  // its number, until drop()
-    std::vector<float> logits;  // [vocabulary] of the token behind the prompt
+    std::vector<float> logits;  // [vocabulary] of the token after the prompt
   };
   // A new sequence that begins with these tokens, which may be none; of an encoder-decoder they are the source, of at
-  // least one token, and the target begins empty. Throws an InputError for ids outside of the vocabulary, sequences
+  // least one token, and the target begins empty. Throws an InputError for ids outside the vocabulary, sequences
   // longer than longest_sequence(), and for more tokens than memory holds beside what other sequences expect.
   virtual Begun begin(std::span<const std::int32_t> prompt, const Expected& expected) = 0;
   Begun begin(std::span<const std::int32_t> prompt) { return begin(prompt, {}); }
@@ -59,7 +59,7 @@ class Decoder {
   virtual std::int64_t fork(std::int64_t sequence) = 0;
   virtual void drop(std::int64_t sequence) = 0;
 
-  // Of an encoder-decoder: the prompt is a source, which is no part of the sequence.
+  // Of an encoder-decoder: the prompt is a source, which is not part of the sequence.
   virtual bool reads_source() const = 0;
   virtual std::int64_t vocabulary_size() const = 0;
   // Tokens that a sequence can have (images, learned positions); 0 means any number.

@@ -14,7 +14,7 @@ struct Active {
   std::int64_t left = 0;                 // tokens it may still get
   std::int64_t position = 0;             // of the next token
   std::vector<std::int32_t> seen = {};   // prompt and drawn, for the repetition penalty
-  std::vector<float> first_logits = {};  // behind the prompt, until they are used
+  std::vector<float> first_logits = {};  // after the prompt, until they are used
 };
 
 class Generation {

@@ -17,7 +17,7 @@ struct GenerateOptions {
   std::int64_t max_new_tokens = 256;  // of each sample; fewer where sequences of the model end before
   std::int64_t samples_per_prompt = 1;
   std::int64_t batch_size = 32;    // samples decoded together; no sample depends on it
-  std::int64_t end_token = -1;     // a sample ends behind this token; -1 for none
+  std::int64_t end_token = -1;     // a sample ends after this token; -1 for none
   std::int64_t known_tokens = 0;   // only ids below this one are drawn: those that have a text; 0 means all
   std::uint64_t first_sample = 0;  // the number of the first sample, which names its random stream
 };
@@ -40,7 +40,7 @@ struct Sample {
 // Returning false ends the sample; the token still counts.
 using TokenListener = std::function<bool(std::size_t sample, const TokenDraw& draw, std::span<const float> logits)>;
 
-// Samples of prompt 0 first, then of prompt 1, …. Each prompt is read once a batch. The draw of a token is a function
+// Samples of prompt 0 first, then of prompt 1, …. Each prompt is read once per batch. The draw of a token is a function
 // of the seed, the number of the sample and the position, so samples do not depend on batch_size or on each other.
 std::vector<Sample> generate(Decoder& decoder, std::span<const std::vector<std::int32_t>> prompts,
                              const GenerateOptions& options, const TokenListener& listener = {});

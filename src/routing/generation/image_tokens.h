@@ -22,7 +22,7 @@ std::vector<std::int32_t> upper_half_tokens(const Image& image);
 
 // The image of its first tokens; values that have none are `unknown`, a grey unless told otherwise.
 //
-// Throws  InputError  more tokens than the image has values, a shape without pixels, or a token that is no value of
+// Throws  InputError  more tokens than the image has values, a shape without pixels, or a token that is not a value of
 //                     0 … 255; the message names its place
 Image image_from_tokens(std::span<const std::int32_t> tokens, const ImageShape& shape, std::uint8_t unknown = 128);
 

@@ -60,7 +60,7 @@ struct TokenProbability {
 //
 // Work     proportional to the vocabulary, plus sorting what distribution() returns; sums in double
 // Memory   buffers of the size of the vocabulary, kept between calls
-// Threads  one Sampler a thread
+// Threads  one Sampler per thread
 // Throws   InputError  no logits; a logit that is NaN or +infinity, or all of them -infinity; an id in `seen` that is
 //                      not in the vocabulary
 class Sampler {

@@ -6,7 +6,7 @@
 //   the beginning of a stop text   which may go on in the next token; the stop may span tokens and cut them anywhere
 //   the bytes of half a character  so that every piece of UTF-8 text is UTF-8 itself
 //
-// Bytes that are no UTF-8 pass through as they are; at the end, so does half a character.
+// Bytes that are not UTF-8 pass through as they are; at the end, so does half a character.
 #pragma once
 
 #include "routing/data/tokenizers/tokenizer.h"

@@ -101,7 +101,7 @@ EncoderDecoderImpl::Hidden EncoderDecoderImpl::decoder_hidden(const Memory& memo
   check_tokens(config().name + ": target", target, valid);
   require<InputError>(memory.values.defined() && memory.values.size(0) == target.size(0), config().name, ": ",
                       target.size(0), " targets, but ", memory.values.defined() ? memory.values.size(0) : 0,
-                      " encoded sources; give one a target");
+                      " encoded sources; give one per target");
   at::Tensor x = target_->forward(shifted(config().model, without_padding(target, valid)), valid, context);
   at::Tensor auxiliary;
   for (std::size_t layer = 0; layer < decoder_.size(); ++layer) {

@@ -1,5 +1,5 @@
-// How a model of images reads values (FACTS C5). Position i of the sequence is row i / (3 W), column i / 3 mod W and
-// channel i mod 3 of an image of W columns; it reads the value v of the position before.
+// How a model of images reads values (docs/facts.md C5). Position i of the sequence is row i / (3 W), column i / 3 mod
+// W and channel i mod 3 of an image of W columns; it reads the value v of the position before.
 //
 //   x_i = sqrt(width) (table[c][v] + rows[r][c] + columns[k][c])      r, k, c of position i, the one to be predicted
 //
@@ -26,7 +26,7 @@ at::Tensor initial_image_table(const ModelConfig& model, std::uint64_t key, cons
 std::int64_t image_start_id(const ModelConfig& model);
 
 // Ids of the rows that a sequence reads: values int64 [batch, n] of the first n positions of images -> int64 [batch,
-// n]. An InputError for values outside of 0 … vocab_size - 1 and sequences longer than an image.
+// n]. An InputError for values outside 0 … vocab_size - 1 and sequences longer than an image.
 at::Tensor image_table_ids(const ModelConfig& model, const at::Tensor& values);
 
 struct ImagePositions {

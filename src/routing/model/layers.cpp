@@ -11,7 +11,7 @@
 namespace routing {
 namespace {
 
-constexpr double kNormEps = 1e-6;  // FACTS C1
+constexpr double kNormEps = 1e-6;  // docs/facts.md C1
 
 DropoutDraw draw_of(const DropoutUse& use, bool training, const ForwardContext& context) {
   if (!training || use.probability == 0.0) return {};

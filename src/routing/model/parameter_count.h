@@ -9,7 +9,7 @@ namespace routing {
 
 struct ParameterCount {
   std::int64_t embedding = 0;  // tables of tokens and places, and the dense layer after them
-  std::int64_t attention = 0;  // projections and relative tables; centroids are no parameters
+  std::int64_t attention = 0;  // projections and relative tables; centroids are not parameters
   std::int64_t feedforward = 0;
   std::int64_t norms = 0;
   std::int64_t output = 0;

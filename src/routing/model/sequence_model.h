@@ -22,7 +22,7 @@ struct LayerStatistics {
   std::string attention = {};  // by name: "layer 0", "encoder layer 0", "cross-attention of layer 0"
 };
 
-// Sequences to learn from. Padding may be anywhere in a source and stands behind the end of a target.
+// Sequences to learn from. Padding may be anywhere in a source and stands after the end of a target.
 struct TokenBatch {
   at::Tensor tokens = {};        // int64 [batch, m]: the targets
   at::Tensor valid = {};         // bool [batch, m], false for padding; undefined means that there is none

@@ -29,7 +29,7 @@
 
 namespace routing {
 
-inline constexpr std::int64_t kStartToken = 0;  // FACTS C4; of model.start_symbol = zero
+inline constexpr std::int64_t kStartToken = 0;  // docs/facts.md C4; of model.start_symbol = zero
 
 // Of the token table: model.embedding_width, or model.width where that is 0.
 std::int64_t embedding_width(const ModelConfig& config);

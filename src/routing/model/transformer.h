@@ -53,7 +53,7 @@ class TransformerImpl : public SequenceModel {
   // of the whole sequences has there, bit for bit, [sequences, tokens].
   at::Tensor nats_cached(const at::Tensor& previous, const at::Tensor& targets, ModelCache& cache,
                          std::span<const std::int64_t> sequences, const CachedContext& context) const;
-  // The prediction of the token behind these, [vocab_size], from a pass over all of them. Patterns that choose from a
+  // The prediction of the token after these, [vocab_size], from a pass over all of them. Patterns that choose from a
   // whole sequence choose from these.
   at::Tensor next_logits(std::span<const std::int64_t> tokens, const ForwardContext& context);
   // The nats of `target` at one position of a sequence [1, n]: what loss() has there, bit for bit, if the sequence

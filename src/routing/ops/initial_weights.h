@@ -1,4 +1,4 @@
-// How dense kernels, embeddings and relative tables start (FACTS C9).
+// How dense kernels, embeddings and relative tables start (docs/facts.md C9).
 #pragma once
 
 #include <ATen/ATen.h>

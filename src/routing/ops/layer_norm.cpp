@@ -74,7 +74,7 @@ at::Tensor empty_in_order_of(const at::Tensor& rows) {
   return dense.stride(-1) == 1 ? dense : at::empty(rows.sizes(), rows.options());
 }
 
-// Do the heads of placed rows stand inside of their tokens?
+// Do the heads of placed rows stand inside their tokens?
 bool heads_are_inside(const at::Tensor& rows) {
   return rows.dim() == 4 && rows.stride(1) < rows.stride(2);
 }

@@ -7,7 +7,7 @@
 
 namespace routing {
 
-// Throws an InputError inside of a backward pass that is itself to be differentiated (create_graph).
+// Throws an InputError inside a backward pass that is itself to be differentiated (create_graph).
 inline void refuse_second_derivative(const char* operation) {
   require<InputError>(!at::GradMode::is_enabled(), operation,
                       ": it can be differentiated once, but a second derivative was asked for (create_graph)");

@@ -37,7 +37,7 @@ void append_little_endian(std::string& bytes, Word word) {
   for (std::size_t at = 0; at < sizeof(Word); ++at) bytes += static_cast<char>((word >> (8 * at)) & 0xFFU);
 }
 
-// Seven bits a byte, lowest first; the top bit says that more follow.
+// Seven bits per byte, lowest first; the top bit says that more follow.
 void append_varint(std::string& bytes, std::uint64_t value) {
   for (; value >= 0x80U; value >>= 7U) bytes += static_cast<char>((value & 0x7FU) | 0x80U);
   bytes += static_cast<char>(value);

@@ -30,7 +30,7 @@ double memberships(const HeadGroupConfig& group, std::int64_t n) {
   const auto* routing = std::get_if<RoutingPattern>(&group.pattern);
   if (routing == nullptr || routing->selection == RoutingSelection::nearest) return 1.0;
   if (routing->selection == RoutingSelection::balanced) return shared_out(routing->clusters, routing->window);
-  // Thresholds give each cluster its share, one cluster a token on average; of independent memberships 1/e of all
+  // Thresholds give each cluster its share, one cluster per token on average; of independent memberships 1/e of all
   // tokens would have none, and these join their best.
   constexpr double kWithoutAny = 0.37;
   return 1.0 + kWithoutAny;
@@ -55,7 +55,7 @@ Kept kept_numbers(const ExperimentConfig& config) {
   return {.dense = kHalf, .attention = attend_keeps_halves(MatmulPrecision::bf16) ? kHalf : kNumber};
 }
 
-// Bytes a token that the attention of a layer keeps beside its input, as multi_head.cpp makes them.
+// Bytes per token that the attention of a layer keeps beside its input, as multi_head.cpp makes them.
 std::int64_t attention_bytes(const AttentionConfig& attention, const Kept& kept) {
   const std::int64_t dim = head_dim(attention);
   const std::int64_t all = total_heads(attention) * dim;

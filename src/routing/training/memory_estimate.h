@@ -23,7 +23,7 @@ struct MemoryEstimate {  // in bytes
   std::int64_t weights = 0;
   std::int64_t gradients = 0;
   std::int64_t output_gradients = 0;  // those of the output layer, which come first
-  std::int64_t optimizer = 0;         // Adam: two numbers a weight; Adafactor: one a row and one a column
+  std::int64_t optimizer = 0;         // Adam: two numbers per weight; Adafactor: one per row and one per column
   std::int64_t packed_weights = 0;
   std::int64_t plans = 0;
   std::int64_t activations = 0;

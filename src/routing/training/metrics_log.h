@@ -1,4 +1,4 @@
-// metrics.jsonl: what was measured, one JSON object a line, for people and scripts.
+// metrics.jsonl: what was measured, one JSON object per line, for people and scripts.
 #pragma once
 
 #include "routing/core/files.h"
@@ -25,7 +25,7 @@ class MetricsLog {
   void sync() { file_.sync(); }
 
   // For a resume from the checkpoint of this step: rewrites the file in one step with only those whole lines whose
-  // "step" is not larger. Lines that are no object with a step are dropped too.
+  // "step" is not larger. Lines that are not an object with a step are dropped too.
   void cut_back_to(std::int64_t step);
 
   const std::filesystem::path& path() const { return file_.path(); }

@@ -2,7 +2,7 @@
 //
 //   lock                            held by the process that trains
 //   config.toml                     the resolved configuration
-//   metrics.jsonl                   one object a line
+//   metrics.jsonl                   one object per line
 //   events.out.tfevents.…           the same for TensorBoard
 //   checkpoints/step-00001000/      model.safetensors, state.safetensors, trainer.json, and DONE when all is written
 #pragma once

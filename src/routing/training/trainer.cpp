@@ -230,7 +230,7 @@ void Trainer::evaluate() {
   state_.seconds = seconds_before_ + seconds_of_this_part();
   if (rank_log_) {
     rank_log_->write("step " + std::to_string(state_.step) + ": " + config_.eval.split + " loss " +
-                     std::to_string(state_.last_eval_nats) + " nats a token over all ranks");
+                     std::to_string(state_.last_eval_nats) + " nats per token over all ranks");
   }
   if (!leads()) return;
   nlohmann::ordered_json line{{"step", state_.step},

@@ -106,9 +106,9 @@ void Trainer::log_ranks(nlohmann::ordered_json& line) {
   logged_seconds_ = stepping_seconds_;
   logged_step_ = state_.step;
   std::ostringstream text;
-  text << "step " << state_.step << ": loss " << line.at("train_loss_nats").get<double>() << " nats a token, "
-       << 1000.0 * stepped / steps << " ms a step, of which " << 1000.0 * waited / steps << " waiting, " << bytes
-       << " bytes sent a step";
+  text << "step " << state_.step << ": loss " << line.at("train_loss_nats").get<double>() << " nats per token, "
+       << 1000.0 * stepped / steps << " ms per step, of which " << 1000.0 * waited / steps << " waiting, " << bytes
+       << " bytes sent per step";
   rank_log_->write(text.str());
 }
 

@@ -158,7 +158,7 @@ class RecallTraining : public TrainingData {
                              std::to_string(options.keys) + " keys, " + std::to_string(options.values) + " values, " +
                              std::to_string(options.filler) + " words of filler, made up as they are needed",
               .hash = "recall",
-              // Not that of bytes: ids of keys and values are no text.
+              // Not that of bytes: ids of keys and values are not text.
               .tokenizer_hash = hexadecimal(
                   stream_key(0, "ids of recall",
                              {static_cast<std::uint64_t>(options.keys), static_cast<std::uint64_t>(options.values),
@@ -224,7 +224,7 @@ std::unique_ptr<TrainingData> open_training_data(const ExperimentConfig& config,
   if (config.data.format == DataFormat::recall) return std::make_unique<RecallTraining>(config);
   if (is_made_up(config.data.format)) return std::make_unique<PairTraining>(config);
   require<ConfigError>(config.model.encoder_layers == 0, "model.encoder_layers is ", config.model.encoder_layers,
-                       ", but the data are no pairs; set data.format to copy or reverse, or model.encoder_layers=0");
+                       ", but the data are not pairs; set data.format to copy or reverse, or model.encoder_layers=0");
   return std::make_unique<DatasetTraining>(config, options);
 }
 

@@ -30,7 +30,7 @@ struct TrainingFacts {
 struct Evaluation {
   double nats = 0.0;  // summed
   std::int64_t tokens = 0;
-  std::int64_t stride = 0;  // new tokens a window
+  std::int64_t stride = 0;  // new tokens per window
   std::optional<double> accuracy =
       std::nullopt;  // share that got the largest logit, of targets of pairs and of answers of recall
   std::vector<LayerStatistics> routing = {};

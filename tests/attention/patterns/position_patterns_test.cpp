@@ -58,7 +58,7 @@ TEST(LocalPlan, SlidingReadsTheLastWindowTokens) {
   }
 }
 
-// FACTS B1: the query at offset t of its block sees B + t + 1 keys, t + 1 in the first block.
+// docs/facts.md B1: the query at offset t of its block sees B + t + 1 keys, t + 1 in the first block.
 TEST(LocalPlan, BlockReadsItsOwnAndThePreviousBlock) {
   for (const std::int64_t n : kLengths) {
     for (const std::int64_t block : {1, 3, 4, 100}) {

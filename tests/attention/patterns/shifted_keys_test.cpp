@@ -82,7 +82,7 @@ TEST(WithShiftedKeys, RoutedHeadsReadWhatFollowedTheMembersOfTheirClusters) {
 }
 
 TEST(ShiftedLists, AreThoseOfTheTokenBefore) {
-  // Two sequences of one head; the first begins, the second goes on behind a token of lists 0 and 2.
+  // Two sequences of one head; the first begins, the second goes on after a token of lists 0 and 2.
   const std::vector<TokenLists> before{{.counts = {1}, .lists = {3}}, {.counts = {2}, .lists = {0, 2}}};
   const std::vector<TokenLists> lists{{.counts = {1, 2, 1}, .lists = {4, 0, 1, 2}},
                                       {.counts = {1, 1, 2}, .lists = {4, 5, 0, 1}}};

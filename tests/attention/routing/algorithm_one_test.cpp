@@ -1,5 +1,5 @@
 // Algorithm 1 of the paper, line by line, against the `paper` preset with its centroids as printed (sums); and the
-// authors' code (FACTS A1 to A16), as plain loops, against the `code` preset.
+// authors' code (docs/facts.md A1 to A16), as plain loops, against the `code` preset.
 #include "routing/attention/multi_head.h"
 #include "routing/attention/patterns/routing.h"
 #include "routing/config/routing_settings.h"
@@ -232,8 +232,8 @@ TEST(AlgorithmOne, HandWorkedTinyCase) {
   EXPECT_NEAR(mu[1][1].item<double>(), 0.999 + 0.001, 1e-6);
 }
 
-// FACTS A1 to A13 for one sequence, causal with shared queries and keys: scale, normalise, top-w, rank positions, ltr
-// with the diagonal, softmax, scatter with count + 0.01, head mixing, output projection.
+// docs/facts.md A1 to A13 for one sequence, causal with shared queries and keys: scale, normalise, top-w, rank
+// positions, ltr with the diagonal, softmax, scatter with count + 0.01, head mixing, output projection.
 TEST(CodePreset, EqualsAPlainLoopImplementation) {
   const std::size_t n = 20;
   const std::int64_t dim = 8;
@@ -296,8 +296,8 @@ TEST(CodePreset, EqualsAPlainLoopImplementation) {
   EXPECT_NEAR(state.auxiliary_loss.item<double>(), commitment, 1e-10);
 }
 
-// FACTS A6 over many steps: counts from 0, sums from the centroids, Laplace smoothing, argmax of the whole batch; with
-// separate queries and keys first the queries' update, then the keys'.
+// docs/facts.md A6 over many steps: counts from 0, sums from the centroids, Laplace smoothing, argmax of the whole
+// batch; with separate queries and keys first the queries' update, then the keys'.
 TEST(CodePreset, UpdateEqualsPlainLoopsOverManySteps) {
   for (const bool shared : {true, false}) {
     const std::int64_t dim = 6;
@@ -341,7 +341,7 @@ TEST(CodePreset, UpdateEqualsPlainLoopsOverManySteps) {
           }
         }
       }
-      // Relative to the size of the centroids, which jumps at the first step where a cluster is empty (FACTS A7).
+      // Relative to the size of the centroids, which jumps at the first step with an empty cluster (docs/facts.md A7).
       double largest = 1.0;
       for (const auto& row : mu) {
         for (const double value : row) largest = std::max(largest, std::abs(value));

@@ -109,12 +109,12 @@ TEST_F(Cifar10Test, CutFileIsRefusedWithWhatIsWhole) {
   const auto path = write("data_batch_1.bin", record(3, 100) + record(9, 101).substr(0, 3072));
   EXPECT_EQ(message(folder()), path.string() +
                                    ": has 6145 bytes, but 10000 records of 3073 bytes = 30730000 bytes were expected; "
-                                   "it is whole for 1 records, 3072 bytes follow; fetch it again, or cut it behind a "
+                                   "it is whole for 1 records, 3072 bytes follow; fetch it again, or cut it after a "
                                    "whole record");
   write("data_batch_1.bin", "");
   EXPECT_EQ(message(folder()), path.string() +
                                    ": has 0 bytes, but 10000 records of 3073 bytes = 30730000 bytes were expected; it "
-                                   "is whole for 0 records, 0 bytes follow; fetch it again, or cut it behind a whole "
+                                   "is whole for 0 records, 0 bytes follow; fetch it again, or cut it after a whole "
                                    "record");
 }
 

@@ -111,7 +111,7 @@ TEST_F(Imagenet64Test, BatchesOfSmallerImagesAreRefused) {
   const auto path = write("val_data.npz", zip_file({{.content = npy_of(1, 3072, std::string(3072, 'a'))}}));
   EXPECT_EQ(message(folder()), path.string() +
                                    ": data.npy: shape is (1, 3072), but N x 12288 uint8 was expected; check that these "
-                                   "are images of this size, one a row");
+                                   "are images of this size, one per row");
 }
 
 TEST_F(Imagenet64Test, ArchiveThatChangedSinceOpeningIsRefused) {
@@ -131,7 +131,7 @@ TEST_F(Imagenet64Test, PathsWithNeitherVersionAreRefused) {
           "not read), or set data.format to images for other folders");
   const auto file = write("train_data_batch_1", "");
   EXPECT_EQ(message(file),
-            file.string() + ": is no folder and does not end in .npz; name a folder, or one of the files *.npz");
+            file.string() + ": is not a folder and does not end in .npz; name a folder, or one of the files *.npz");
   const auto nowhere = folder() / "nowhere";
   EXPECT_EQ(message(nowhere),
             nowhere.string() +

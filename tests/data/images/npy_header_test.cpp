@@ -59,7 +59,7 @@ TEST(NpyHeader, EverythingElseIsRefusedWithItsPlace) {
   EXPECT_EQ(message("{'descr': '|u1', 'shape': ()}"),
             expected("", 29, "all of the keys descr, fortran_order and shape"));
   EXPECT_EQ(message("{'descr': '|u1', 'fortran_order': False, 'shape': ()} + \x01"),
-            expected("+ ?", 54, "nothing behind the closing brace"));
+            expected("+ ?", 54, "nothing after the closing brace"));
 }
 
 TEST(NpyHeader, ShapesAreWrittenAsNumpyDoes) {

@@ -90,7 +90,7 @@ TEST_F(NpzTest, RowOfAnotherLengthIsRefused) {
 
 TEST_F(NpzTest, FilesThatAreNoArchivesAreRefused) {
   EXPECT_EQ(opening_bytes(""), "has 0 bytes, but a NumPy archive was expected; fetch it again");
-  const std::string foreign = "is no zip archive, as NumPy's .npz files are, or its end is cut off; fetch it again";
+  const std::string foreign = "is not a zip archive, as NumPy's .npz files are, or its end is cut off; fetch it again";
   EXPECT_EQ(opening_bytes("no archive at all, but long enough for the end of one"), foreign);
   const std::string whole = zip_file({{.content = npy_of(2, 3, "abcdef")}});
   EXPECT_EQ(opening_bytes(whole.substr(0, whole.size() / 2)), foreign);
@@ -140,7 +140,7 @@ TEST_F(NpzTest, OtherTypesOrdersAndShapesAreRefused) {
             "data.npy: dtype is '<f4', but '|u1' (uint8) was expected; save it again as uint8 with numpy.savez");
   EXPECT_EQ(with("|u1", "True", "(2, 3)"),
             "data.npy: is in Fortran order, but C order was expected; save numpy.ascontiguousarray of it");
-  const std::string rest = ", but N x 3 uint8 was expected; check that these are images of this size, one a row";
+  const std::string rest = ", but N x 3 uint8 was expected; check that these are images of this size, one per row";
   EXPECT_EQ(with("|u1", "False", "(3, 2)"), "data.npy: shape is (3, 2)" + rest);
   EXPECT_EQ(with("|u1", "False", "(6,)"), "data.npy: shape is (6,)" + rest);
   EXPECT_EQ(with("|u1", "False", "(2, 3, 1)"), "data.npy: shape is (2, 3, 1)" + rest);

@@ -97,7 +97,7 @@ TEST_F(PngImageTest, PixelThatIsNotOpaqueIsRefusedWithItsPlace) {
 
 TEST_F(PngImageTest, SixteenBitsAreRefused) {
   EXPECT_EQ(message(png_file({.bits = 16}, std::string(7, '\0'))),
-            "has 16 bits a channel, but 8 are expected; convert it with: convert IMAGE -depth 8 IMAGE.png");
+            "has 16 bits per channel, but 8 are expected; convert it with: convert IMAGE -depth 8 IMAGE.png");
 }
 
 TEST_F(PngImageTest, EmptyAndForeignFilesAreRefused) {

@@ -55,15 +55,16 @@ TEST_F(Pg19Test, MissingOrEmptyFoldersAreRefusedByName) {
   EXPECT_EQ(message_of<FileError>([&] { open_pg19(folder()); }),
             (folder() / "validation").string() +
                 ": has no .txt file; PG-19 has train/, validation/ and test/ with one "
-                "ID.txt a book; put at least one book into it");
+                "ID.txt per book; put at least one book into it");
   std::filesystem::remove(folder() / "validation");
-  EXPECT_EQ(message_of<FileError>([&] { open_pg19(folder()); }),
-            (folder() / "validation").string() +
-                ": there is no such folder; PG-19 has train/, validation/ and test/ with one ID.txt a book; add it, or "
-                "read any other text with data.format=text");
+  EXPECT_EQ(
+      message_of<FileError>([&] { open_pg19(folder()); }),
+      (folder() / "validation").string() +
+          ": there is no such folder; PG-19 has train/, validation/ and test/ with one ID.txt per book; add it, or "
+          "read any other text with data.format=text");
   EXPECT_EQ(message_of<FileError>([&] { open_pg19(folder() / "gone"); }),
             (folder() / "gone").string() +
-                ": there is no such folder; name the one with train/, validation/ and test/ with one ID.txt a book");
+                ": there is no such folder; name the one with train/, validation/ and test/ with one ID.txt per book");
 }
 
 TEST_F(Pg19Test, PartWithoutAnyTextIsRefused) {

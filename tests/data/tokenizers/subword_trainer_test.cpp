@@ -147,7 +147,7 @@ TEST(SubwordTrainerTest, LinesOfAnyLengthAreLearntFrom) {
   for (int word = 0; word < 5000; ++word) line += " frog";
   EXPECT_EQ(ids_of(*trained(line), " frog").size(), 1U);
   std::string without_spaces;
-  for (int letter = 0; letter < 5000; ++letter) without_spaces += "\xE6\xBC\xA2";  // three bytes a character
+  for (int letter = 0; letter < 5000; ++letter) without_spaces += "\xE6\xBC\xA2";  // three bytes per character
   SubwordTrainer trainer({.vocabulary_size = 400});
   trainer.add(without_spaces);
   EXPECT_EQ(trainer.sampled_bytes(), 15000U);

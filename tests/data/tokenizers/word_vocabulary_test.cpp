@@ -97,7 +97,7 @@ TEST(WordVocabularyTest, ListsThatAreNoVocabularyAreRefused) {
   EXPECT_EQ(message_of<InputError>([&] {
               WordVocabulary(Words{"<eos>", "a"});
             }),
-            "words: <unk> is not among the 2; a vocabulary has one word a line, <eos> first, <unk> among them, none "
+            "words: <unk> is not among the 2; a vocabulary has one word per line, <eos> first, <unk> among them, none "
             "twice");
   EXPECT_THROW(WordVocabulary(Words{}), InputError);
 }
@@ -108,7 +108,7 @@ class WordFileTest : public TemporaryFolderTest {
     const auto path = write("words.txt", text);
     const std::string message = message_of<FileError>([&] { WordVocabulary::load(path); });
     EXPECT_TRUE(message.starts_with(path.string() + ": ")) << message;
-    const std::string rule = "; a vocabulary has one word a line, <eos> first, <unk> among them, none twice";
+    const std::string rule = "; a vocabulary has one word per line, <eos> first, <unk> among them, none twice";
     EXPECT_TRUE(message.ends_with(rule)) << message;
     return message.substr(path.string().size() + 2, message.size() - path.string().size() - 2 - rule.size());
   }

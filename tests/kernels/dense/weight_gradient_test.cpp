@@ -164,7 +164,7 @@ TEST_P(WeightGradient, EitherGradientMayBeLeftOut) {
   EXPECT_EQ(one.bias, both.bias);
 }
 
-// What is no number must reach the gradient, or nobody would notice that a training diverged.
+// What is not a number must reach the gradient, or nobody would notice that a training diverged.
 TEST_P(WeightGradient, NotANumberStaysInItsRowAndColumn) {
   Floats dy(3 * 2, 1.0F);
   Floats x(3 * 20, 1.0F);

@@ -45,7 +45,7 @@ TEST(AttentionWork, PlansStayTheSameFromRunToRun) {
 TEST(AttentionWork, ThresholdsAreThoseOfTrainingSoThatClustersAreNearlyEqual) {
   const AttentionSizes sizes{.n = 1024, .heads = 2, .dim = 16, .window = 128, .clusters = 8};
   const AttentionWork work("threshold", sizes, 1);
-  // Thresholds aim at one membership a token; those above none still join the best.
+  // Thresholds aim at one membership per token; those above none still join the best.
   ASSERT_TRUE(work.memberships().has_value());
   EXPECT_GE(*work.memberships(), 1.0);
   EXPECT_LT(*work.memberships(), 1.8);

@@ -98,7 +98,7 @@ TEST_F(RoutingHealth, TheVerdictNamesWhatIsBeyondItsLimit) {
   // Half of 1 / 16 is 0.03125, half of 1 / 32 is 0.015625.
   EXPECT_TRUE(judge_history(history_of(healthy_line({{"tau_drift", 0.031}})), 16).healthy());
   EXPECT_EQ(judge_history(history_of(healthy_line({{"tau_drift", 0.02}})), 32).text(),
-            "unhealthy: still drifting: thresholds move by 0.0200 deviations a step, more than 0.0156");
+            "unhealthy: still drifting: thresholds move by 0.0200 deviations per step, more than 0.0156");
   const HealthVerdict old = judge_history(history_of("{\"step\":1,\"routing_dead_centroids\":0.0}\n"), 16);
   EXPECT_EQ(old.text(),
             "healthy; occupancy_entropy_min was not logged; choice_entropy_min was not logged; "
@@ -244,7 +244,7 @@ TEST_F(RoutingHealth, FigureShowsMeasuresThatAreThereAndBarsByMembers) {
   const HealthFigure figure = small_figure();
   const HealthLayout layout = health_layout(figure);
   ASSERT_EQ(layout.charts.size(), 2U);
-  EXPECT_EQ(layout.charts[1].curves.curves.size(), 1U) << "the drift of an evaluation is no number";
+  EXPECT_EQ(layout.charts[1].curves.curves.size(), 1U) << "the drift of an evaluation is not a number";
   EXPECT_EQ(layout.charts[1].curves.references.at(0).y, 0.125) << "half of 1 / 4";
   ASSERT_EQ(layout.bars.size(), 2U);
   EXPECT_EQ(layout.bars[0].most, 40.0);

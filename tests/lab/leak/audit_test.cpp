@@ -49,7 +49,7 @@ TEST(Audit, TextsAndJsonSayWhatWasFound) {
   report.prefix = {.tokens = 100, .sequences = 2, .positions = 3};
   report.prefix.changes = {{.change = FutureChange::drawn, .first_changed = 9},
                            {.change = FutureChange::last, .first_changed = 98}};
-  EXPECT_EQ(summary(report), "causal: 0 of 109 predictions changed with tokens behind them");
+  EXPECT_EQ(summary(report), "causal: 0 of 109 predictions changed with tokens after them");
   EXPECT_EQ(origin_text(report), "");
   EXPECT_EQ(audit_note(report, {.date = "2026-01-02", .version = "0.1"}),
             "causal; 3 positions in 2 sequences of 100 tokens; 2026-01-02; routing 0.1");
@@ -58,15 +58,15 @@ TEST(Audit, TextsAndJsonSayWhatWasFound) {
   report.prefix.changes[1].rows_changed = 5;
   report.prefix.changes[1].largest = 0.25;
   EXPECT_EQ(summary(report),
-            "selection reads the future: not a valid likelihood: 5 of 109 predictions changed with tokens behind "
+            "selection reads the future: not a valid likelihood: 5 of 109 predictions changed with tokens after "
             "them, by up to 0.25");
   EXPECT_TRUE(report.contradicts_label());
-  EXPECT_EQ(origin_text(report), "no plan of any head changed; the leak is outside of the choice of keys");
+  EXPECT_EQ(origin_text(report), "no plan of any head changed; the leak is outside the choice of keys");
   report.origin = {{.layer = 1, .head = 2, .pattern = "routing", .queries = 3, .queries_checked = 10},
                    {.layer = 1, .head = 3, .pattern = "routing", .queries = 5, .later_keys = 4, .queries_checked = 10}};
   EXPECT_EQ(origin_text(report),
             "layer 1, heads 2, 3 (routing): up to 50 % of 10 earlier queries read other keys; up to 4 queries read a "
-            "key behind themselves");
+            "key after themselves");
   report.tasks = {{.task = LeakTask::secret, .nats = 2.0, .half_width = 0.1, .floor = 2.7}};
   const nlohmann::ordered_json json = to_json(report);
   EXPECT_EQ(json["verdict"], "selection reads the future: not a valid likelihood");

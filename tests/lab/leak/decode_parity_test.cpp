@@ -25,7 +25,7 @@ TEST(DecodeParity, IsExactForEveryModelWithACacheAndHasAReasonForOthers) {
       EXPECT_EQ(parity.exact(), cached) << each.name;
       EXPECT_EQ(parity.reason.empty(), cached) << parity.reason;
       EXPECT_EQ(parity.positions, cached ? 41 : 0);
-      EXPECT_EQ(parity.prompt_tokens, cached ? 40 : 0) << "21 from the start, 20 behind the prompt";
+      EXPECT_EQ(parity.prompt_tokens, cached ? 40 : 0) << "21 from the start, 20 after the prompt";
       EXPECT_EQ(parity.largest, 0.0);
     }
   }

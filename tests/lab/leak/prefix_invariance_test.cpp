@@ -89,7 +89,7 @@ PrefixReport check(const LogitsFunction& logits) {
 TEST(LargestChange, IsOfValuesWhoseBitsDiffer) {
   const float none = std::numeric_limits<float>::quiet_NaN();
   const std::vector<float> before{1.0F, -2.0F, none, 4.0F};
-  EXPECT_EQ(largest_change(before.data(), before.data(), 4), 0.0) << "even where there is no number";
+  EXPECT_EQ(largest_change(before.data(), before.data(), 4), 0.0) << "even where it is not a number";
   const std::vector<float> after{1.25F, -2.5F, none, 4.0F};
   EXPECT_EQ(largest_change(before.data(), after.data(), 4), 0.5);
   EXPECT_EQ(largest_change(before.data(), after.data(), 1), 0.25);

@@ -70,7 +70,7 @@ TEST(SampledPositions, AreOneOfEachPartOfEachWindow) {
     EXPECT_GE(place.position, part * 100 / 8);
     EXPECT_LT(place.position, (part + 1) * 100 / 8);
     EXPECT_EQ(place.replacement_begin % 100, 0);
-    EXPECT_LE(place.replacement_begin, 1900) << "the tail is no window";
+    EXPECT_LE(place.replacement_begin, 1900) << "the tail is not a window";
     EXPECT_NE(place.replacement_begin, place.begin);
     begins.insert(place.begin);
   }

@@ -163,7 +163,7 @@ TEST_F(OurTables, JsdComparesTheHeadsOfEveryLayer) {
   for (const auto& path : written) EXPECT_GT(std::filesystem::file_size(path), 100U) << path;
   const std::vector<RowResult> results = TableFolder(folder_ / "jsd").read_results("jsd");
   ASSERT_EQ(results.size(), 1U);
-  // The row's figure is the mean over the layers; the text has a line a layer.
+  // The row's figure is the mean over the layers; the text has a line per layer.
   double sum = 0.0;
   for (int layer = 2; layer < 4; ++layer) sum += *results[0].number("local_content_layer" + std::to_string(layer));
   EXPECT_NEAR(*results[0].value(), sum / 2.0, 1e-12) << "only the top two layers have routed heads";

@@ -1,5 +1,5 @@
 // The AMX level of fused attention, its real machine code: on processors without tiles under an emulator, which takes
-// some microseconds an instruction, so sizes are small.
+// some microseconds per instruction, so sizes are small.
 #include "routing/core/parallel.h"
 #include "support/amx/amx_emulator.h"
 #include "support/attend_problems.h"

@@ -52,7 +52,7 @@ TEST(HeadGroups, HeadsThatNobodyReadsHaveNoGradient) {
   const std::vector<at::Tensor> groups = split_head_groups(rows, {{1, 1}, {2, 1}});
   const at::Tensor zeros = at::zeros({1, 1, 6, 2});
   EXPECT_TRUE(at::equal(torch::autograd::grad({groups[0]}, {rows}, {d})[0], at::cat({zeros, d, zeros, zeros}, 1)));
-  EXPECT_TRUE(split_head_groups(rows, {{0, 4}})[0].is_same(rows)) << "all heads are no group of their own";
+  EXPECT_TRUE(split_head_groups(rows, {{0, 4}})[0].is_same(rows)) << "all heads are not a group of their own";
   EXPECT_THROW(split_head_groups(rows, {{3, 2}}), InputError);
 }
 

@@ -29,7 +29,7 @@ struct TileKernels {
   void (*product)(const TileProduct&) = nullptr;
   // Up to 32 x 32 results in tiles 0 to 3, with 4, 5 and 6, 7 as factors.
   void (*product_2x2)(const TileProduct&) = nullptr;
-  // Loads all eight tiles from a, zeroes tile 5, stores them one behind the other to c. 16 rows of 64 bytes each.
+  // Loads all eight tiles from a, zeroes tile 5, stores them one after the other to c. 16 rows of 64 bytes each.
   void (*copy_all)(const TileProduct&) = nullptr;
   // Loads 16 rows of 64 bytes, 128 bytes apart, from a + 4096 bytes in kNumAddressForms forms, and stores each form's
   // tile to c, 1024 bytes further each time. In the last form all rows are the first one.

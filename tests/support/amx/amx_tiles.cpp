@@ -91,7 +91,7 @@ AmxTiles::Shape AmxTiles::shape_of(const char* instruction, int tile) const {
   const int rows = config_.rows[static_cast<std::size_t>(tile)];
   const int bytes = config_.bytes[static_cast<std::size_t>(tile)];
   if (rows == 0) refuse("%s: #UD, tile %d has no rows in this configuration", instruction, tile);
-  if (bytes % 4 != 0) refuse("%s: #UD, tile %d has %d bytes a row, no multiple of 4", instruction, tile, bytes);
+  if (bytes % 4 != 0) refuse("%s: #UD, tile %d has %d bytes per row, no multiple of 4", instruction, tile, bytes);
   return {.rows = rows, .words = bytes / 4};
 }
 

@@ -9,7 +9,7 @@
 
 namespace routing::support {
 
-// What LDTILECFG reads. Rows and bytes a row of each tile, at most 16 and 64; both zero for tiles that stay unused.
+// What LDTILECFG reads. Rows and bytes per row of each tile, at most 16 and 64; both zero for tiles that stay unused.
 struct TileConfig {
   std::uint8_t palette = 1;
   std::uint8_t start_row = 0;
@@ -43,7 +43,7 @@ class AmxTiles {
  private:
   using Tile = std::array<std::array<std::uint32_t, kWords>, kRows>;
 
-  // Rows and 32-bit words a row.
+  // Rows and 32-bit words per row.
   struct Shape {
     int rows = 0;
     int words = 0;

@@ -5,7 +5,7 @@
 // of any sequence holds it. So a token that joins several lists is kept once, heads with a window keep a bounded number
 // of rows, and a fork of a sequence shares all it has read so far.
 //
-// Memory     rows in use, in float32; grows by half when full. Windows: at most lists x lookback rows a sequence and
+// Memory     rows in use, in float32; grows by half when full. Windows: at most lists x lookback rows per sequence and
 //            head; without a window all keys
 // Threads    one caller at a time
 #pragma once

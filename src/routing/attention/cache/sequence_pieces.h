@@ -13,7 +13,8 @@
 // Order      first all say how many keys joined each list in their piece (so each knows what everyone needs); then a
 //            piece takes what comes from piece 0, 1, … and then sends to the next, the one after, …: message (s, t)
 //            waits for messages with a smaller s + t only
-// Bytes      gather: 4 (2 + lists of all heads); message: 4 a head + 4 a membership + 4 (1 + key_dim + value_dim) a row
+// Bytes      gather: 4 (2 + lists of all heads); message: 4 per head, 4 per membership,
+//            4 (1 + key_dim + value_dim) per row
 // Memory     one message at a time
 #pragma once
 
@@ -36,7 +37,7 @@ struct PieceKeys {
 
 // Fills the caches of a layer's groups with the keys before the piece. Each of them has this sequence at the piece's
 // first position, with nothing in it (HeadCache::begin_at). Called for all pieces; throws the same InputError for all
-// of them if they do not stand one behind the other.
+// of them if they do not stand one after the other.
 void take_keys_before(PieceExchange& exchange, std::int64_t sequence, std::span<const PieceKeys> groups);
 
 }  // namespace routing

@@ -1,7 +1,7 @@
 // LSH attention (Reformer, Kitaev et al. 2020) as a plan: tokens whose vectors fall into the same bucket of a random
 // rotation read each other.
 //
-//   bucket(x) = argmax of [x R; -x R]        R [dim, buckets / 2], fixed Gaussian numbers, one a head and round
+//   bucket(x) = argmax of [x R; -x R]        R [dim, buckets / 2], fixed Gaussian numbers, one per head and round
 //
 // Reformer sorts by bucket and cuts the sorted list into chunks, so that which keys a token sees depends on later
 // tokens. Here every bucket is its own list sorted by time and a query sees the last `window` members up to itself:
@@ -29,7 +29,7 @@ at::Tensor lsh_rotations(const LshPattern& pattern, std::int64_t heads, std::int
 // The first of equal maxima wins. A vector's bucket depends on nothing but the vector.
 at::Tensor lsh_buckets(const at::Tensor& vectors, const at::Tensor& rotations);
 
-// One group a round and bucket. Undefined keys mean that queries and keys are the same vectors.
+// One group per round and bucket. Undefined keys mean that queries and keys are the same vectors.
 Plan lsh_plan(const TokenLayout& layout, const LshPattern& pattern, const VisibilityRules& rules,
               const at::Tensor& query_buckets, const at::Tensor& key_buckets = {});
 

@@ -136,7 +136,7 @@ class LshGroups : public Pattern {
   }
 
  private:
-  // A list a round and bucket.
+  // A list per round and bucket.
   std::vector<TokenLists> lists_of(const at::Tensor& vectors, const std::vector<bool>& real) const {
     const at::Tensor buckets = lsh_buckets(vectors, rotations_);
     const std::int64_t tokens = vectors.size(2);

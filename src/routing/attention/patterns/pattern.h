@@ -65,14 +65,14 @@ class Pattern : public torch::nn::Module {
   virtual at::Tensor auxiliary_loss(const at::Tensor& queries, const at::Tensor& keys, const PatternPlan& plan) const;
   // How heads read a sequence piece by piece, with the very keys of plan(); nothing where that depends on later tokens.
   virtual std::optional<ListRules> list_rules() const { return std::nullopt; }
-  // The lists of new tokens, one TokenLists a unit: vectors [sequences, heads, tokens, dim] of queries or of keys, the
-  // first token of sequence b at position first_positions[b]. Only where there are list_rules().
+  // The lists of new tokens, one TokenLists per unit: vectors [sequences, heads, tokens, dim] of queries or of keys,
+  // the first token of sequence b at position first_positions[b]. Only where there are list_rules().
   virtual std::vector<TokenLists> token_lists(const at::Tensor& vectors,
                                               std::span<const std::int64_t> first_positions) const;
   // Do the lists of keys that are not queries have to be asked for by themselves?
   virtual bool lists_depend_on_content() const { return false; }
-  // Cross-attention: the lists of the keys of one memory [1, heads, keys, dim], one TokenLists a head; `valid` are the
-  // ascending positions of real tokens. Only where there are list_rules().
+  // Cross-attention: the lists of the keys of one memory [1, heads, keys, dim], one TokenLists per head; `valid` are
+  // the ascending positions of real tokens. Only where there are list_rules().
   virtual std::vector<TokenLists> memory_lists(const at::Tensor& keys, std::span<const std::int32_t> valid) const;
 
   // The centroids of routing attention, to be updated once after each optimiser step; null for other patterns.

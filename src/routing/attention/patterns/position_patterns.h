@@ -24,8 +24,8 @@ Plan local_plan(const TokenLayout& layout, const LocalPattern& pattern, bool cau
 // A group for each residue of the position modulo `stride`: S_i = {j : (i - j) mod stride = 0}.
 Plan strided_plan(const TokenLayout& layout, const StridedPattern& pattern, bool causal, SelfRule self);
 
-// `groups` groups a head, each of `window` distinct real tokens drawn uniformly (all of them where there are fewer). In
-// cross-attention the queries and the keys of a group are drawn separately. Head h draws from the stream
+// `groups` groups per head, each of `window` distinct real tokens drawn uniformly (all of them where there are fewer).
+// In cross-attention the queries and the keys of a group are drawn separately. Head h draws from the stream
 // (key, h, group): what a sequence gets does not depend on its place in the batch.
 Plan random_plan(const TokenLayout& layout, const RandomPattern& pattern, bool causal, SelfRule self,
                  std::uint64_t key);

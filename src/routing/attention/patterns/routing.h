@@ -27,7 +27,7 @@ class RoutingGroups : public Pattern {
   // queries and, if separate, for keys; differentiable in them, not in the centroids.
   at::Tensor auxiliary_loss(const at::Tensor& queries, const at::Tensor& keys, const PatternPlan& plan) const override;
   Centroids* centroids() override { return centroids_.get(); }
-  // A list a cluster. None for balanced queries, which compete with later ones.
+  // A list per cluster. None for balanced queries, which compete with later ones.
   std::optional<ListRules> list_rules() const override;
   std::vector<TokenLists> token_lists(const at::Tensor& vectors,
                                       std::span<const std::int64_t> first_positions) const override;

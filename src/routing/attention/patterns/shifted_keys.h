@@ -2,7 +2,7 @@
 // j.
 //
 // What resembles a query most is then an earlier place with the same context, and what is read there is what came next:
-// induction in one layer, with shared queries and keys. Token 0 has no key, and neither has a token behind padding. A
+// induction in one layer, with shared queries and keys. Token 0 has no key, and neither has a token after padding. A
 // key stands at the true position of its value, so causality, windows and relative positions mean what they always
 // mean.
 #pragma once

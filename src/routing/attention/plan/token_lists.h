@@ -28,7 +28,7 @@ struct ListRules {
 // The lists of the tokens of one unit (sequence and head), token after token.
 struct TokenLists {
   std::vector<std::int32_t> counts = {};  // lists of each token
-  std::vector<std::int32_t> lists = {};   // ascending inside of a token
+  std::vector<std::int32_t> lists = {};   // ascending inside a token
 };
 
 }  // namespace routing

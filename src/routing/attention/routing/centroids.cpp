@@ -11,7 +11,7 @@ namespace routing {
 namespace {
 
 constexpr double kNormEps = 1e-6;
-// The first step's thresholds and k-means see up to so many tokens a head, all of them in most first batches.
+// The first step's thresholds and k-means see up to so many tokens per head, all of them in most first batches.
 constexpr std::size_t kFirstSample = 16384;
 // Later samples only place revived centroids: enough for the (1 - 1/k) quantile of their scores.
 constexpr std::size_t kSamplePerCluster = 8;

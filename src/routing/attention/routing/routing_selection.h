@@ -19,7 +19,8 @@ struct CentroidView {
   std::int64_t dim = 0;
 };
 
-// Sums over tokens, one number a cluster: what the update and the statistics need. Adding two gives that of all tokens.
+// Sums over tokens, one number per cluster: what the update and the statistics need. Adding two gives that of all
+// tokens.
 struct ClusterTotals {
   ClusterTotals() = default;
   ClusterTotals(std::int64_t clusters, std::int64_t dim);

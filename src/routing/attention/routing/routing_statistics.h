@@ -27,7 +27,7 @@ struct StepTotals {
 // and keys.
 struct RoutingStatistics {
   std::int64_t tokens = 0;  // queries, times heads
-  // One number a head, over its clusters; occupancy is a cluster's share of all memberships.
+  // One number per head, over its clusters; occupancy is a cluster's share of all memberships.
   std::vector<double> occupancy_min, occupancy_max;
   std::vector<double> occupancy_entropy;  // relative to log(clusters): 1 is perfectly even
   std::vector<double> choice_entropy;     // the same of c*(t) = argmax of s - tau
@@ -38,7 +38,7 @@ struct RoutingStatistics {
   double mean_memberships = 0.0;
   double overlap_fraction = 0.0;
   double tau_drift = 0.0;        // mean |change of tau| in standard deviations of the scores; 0 in evaluation
-  double commitment_loss = 0.0;  // mean squared distance a dimension, before its weight
+  double commitment_loss = 0.0;  // mean squared distance per dimension, before its weight
   std::int64_t revived = 0;
 };
 

@@ -27,7 +27,7 @@ std::int64_t whole_records(const MappedFile& file, const std::filesystem::path& 
   require<FileError>(records > 0 && file.size() % kRecordBytes == 0, path.string(), ": has ", file.size(),
                      " bytes, but 10000 records of 3073 bytes = 30730000 bytes were expected; it is whole for ",
                      records, " records, ", file.size() % kRecordBytes,
-                     " bytes follow; fetch it again, or cut it behind a whole record");
+                     " bytes follow; fetch it again, or cut it after a whole record");
   return static_cast<std::int64_t>(records);
 }
 

@@ -13,7 +13,7 @@ namespace routing {
 
 // The path is a folder with data_batch_1.bin … data_batch_5.bin (the part train) and test_batch.bin (the part test), or
 // one that has these in a folder cifar-10-batches-bin, or one of the files. Any of the files may be absent or have
-// fewer records; facts().missing then says so. There is no part valid: who needs one cuts it from train.
+// fewer records; facts().missing then says so. There is no part valid: cut it from train if you need one.
 //
 // Throws  FileError  no such file, or a file that is no whole number of records; while reading, a label above 9
 std::unique_ptr<ImageSource> open_cifar10(const std::filesystem::path& path);

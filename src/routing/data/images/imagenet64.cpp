@@ -118,7 +118,7 @@ std::unique_ptr<ImageSource> open_imagenet64(const std::filesystem::path& path) 
       ": is not there or may not be read; name the folder with train_64x64 and valid_64x64, or with the files *.npz");
   if (!is_folder(path)) {
     require<FileError>(path.extension() == ".npz", path.string(),
-                       ": is no folder and does not end in .npz; name a folder, or one of the files *.npz");
+                       ": is not a folder and does not end in .npz; name a folder, or one of the files *.npz");
     const bool is_valid = path.filename() == kValidBatch;
     return std::make_unique<NpzImages>(is_valid ? NpzImages::Files{} : NpzImages::Files{path},
                                        is_valid ? NpzImages::Files{path} : NpzImages::Files{});

@@ -38,7 +38,7 @@ class HeaderParser {
       break;
     }
     skip_space();
-    if (position_ != line_.size()) fail("nothing behind the closing brace", position_);
+    if (position_ != line_.size()) fail("nothing after the closing brace", position_);
     if (seen.size() != 3) fail("all of the keys descr, fortran_order and shape", position_);
     return header;
   }

@@ -37,7 +37,7 @@ Archive open_archive(const std::filesystem::path& path) {
   const std::string reason = zip_error_strerror(&error);
   zip_error_fini(&error);
   require<FileError>(code != ZIP_ER_NOZIP, path.string(),
-                     ": is no zip archive, as NumPy's .npz files are, or its end is cut off; fetch it again");
+                     ": is not a zip archive, as NumPy's .npz files are, or its end is cut off; fetch it again");
   throw FileError(path.string() + ": cannot be opened as a zip archive: " + reason + "; fetch it again");
 }
 
@@ -126,7 +126,7 @@ class NpzRows::Member {
                        ": is in Fortran order, but C order was expected; save numpy.ascontiguousarray of it");
     require<FileError>(header.shape.size() == 2 && header.shape[1] == columns_ && header.shape[0] > 0, where_,
                        ": shape is ", shape_text(header.shape), ", but N x ", columns_,
-                       " uint8 was expected; check that these are images of this size, one a row");
+                       " uint8 was expected; check that these are images of this size, one per row");
     rows_ = header.shape[0];
   }
 

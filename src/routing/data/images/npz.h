@@ -19,7 +19,7 @@ namespace routing {
 // Throws  FileError  as MappedFile; not a zip archive, no such array, another type or shape, Fortran order, encrypted
 // or
 //                    packed in another way, sizes that do not fit; while reading, data that are damaged, too short or
-//                    too long. A wrong checksum shows only behind the last row: forget the rows that came before.
+//                    too long. A wrong checksum shows only after the last row: forget the rows that came before.
 class NpzRows {
  public:
   // The array "data" is the archive's file data.npy.
@@ -30,7 +30,7 @@ class NpzRows {
 
   std::int64_t rows() const;  // at least 1
 
-  // Fills the row, which has as many values as there are columns (else InputError). Returns false behind the last row,
+  // Fills the row, which has as many values as there are columns (else InputError). Returns false after the last row,
   // once the end of the data and their checksum were found right.
   bool next(std::span<std::uint8_t> row);
 

@@ -14,7 +14,7 @@ namespace routing {
 
 // The names of the PNG files in a folder in the order of their bytes, which no language setting changes.
 //
-// A million paths would take some 300 MB; the names alone, one behind the other, take 30.
+// A million paths would take some 300 MB; the names alone, one after the other, take 30.
 class PngNames {
  public:
   // Lists the folder and opens no file. Names end in .png in any case; hidden ones (as "._a.png", which macOS leaves
@@ -29,7 +29,7 @@ class PngNames {
 
  private:
   std::filesystem::path folder_;
-  std::string letters_;                // every name, with a zero behind it
+  std::string letters_;                // every name, with a zero after it
   std::vector<std::uint64_t> begins_;  // where each name begins, sorted by name
 };
 

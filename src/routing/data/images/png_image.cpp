@@ -57,7 +57,7 @@ class PngReader {
     const auto width = static_cast<std::uint64_t>(png_get_image_width(png_, info_));
     const int bits = png_get_bit_depth(png_, info_);
     require<FileError>(bits <= kMostBits, path_.string(), ": has ", bits,
-                       " bits a channel, but 8 are expected; convert it with: convert IMAGE -depth 8 IMAGE.png");
+                       " bits per channel, but 8 are expected; convert it with: convert IMAGE -depth 8 IMAGE.png");
     require<FileError>(std::max(height, width) <= kLargestPngSide, path_.string(), ": claims ", height, " x ", width,
                        " pixels, but at most ", kLargestPngSide, " x ", kLargestPngSide,
                        " are read; it is damaged, or shrink it");

@@ -4,7 +4,7 @@
 // and blue; interlaced ones are read as well. An alpha channel is dropped if every pixel is opaque.
 //
 // Throws  FileError  as MappedFile, or the file is no PNG, is damaged or cut off anywhere (every checksum counts), has
-//                    16 bits a channel, has a pixel that is not opaque, or claims more than kLargestPngSide rows or
+//                    16 bits per channel, has a pixel that is not opaque, or claims more than kLargestPngSide rows or
 //                    columns, or more of them than its bytes can hold. The last two are found before memory is taken.
 #pragma once
 

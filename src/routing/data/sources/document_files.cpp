@@ -11,7 +11,7 @@
 namespace routing {
 namespace {
 
-// Behind the last line end of the first kTextPieceBytes, or behind the first one of all, or all.
+// After the last line end of the first kTextPieceBytes, or after the first one of all, or all.
 std::size_t piece_length(std::string_view text) {
   if (text.size() <= kTextPieceBytes) return text.size();
   const std::size_t last = text.rfind('\n', kTextPieceBytes - 1);

@@ -19,7 +19,7 @@ enum class TextCheck {
 // A text goes to the sink in pieces of about this size.
 inline constexpr std::size_t kTextPieceBytes = std::size_t{1} << 20U;
 
-// Hands the text over in pieces cut behind line ends: as many whole lines as fit into kTextPieceBytes, or one line that
+// Hands the text over in pieces cut after line ends: as many whole lines as fit into kTextPieceBytes, or one line that
 // is longer. The pieces are views of the text. An empty text is one empty piece.
 //
 // Throws  FileError  path, offset and what to do, at the first byte that is not UTF-8, if that is checked; the pieces

@@ -22,7 +22,7 @@ constexpr std::array kParts{
     Pg19Part{.name = "test", .folder = "test", .books = 100, .words = 6966499},
 };
 
-constexpr const char* kExpected = "train/, validation/ and test/ with one ID.txt a book";
+constexpr const char* kExpected = "train/, validation/ and test/ with one ID.txt per book";
 
 std::vector<std::filesystem::path> books_in(const std::filesystem::path& folder) {
   std::error_code ignored;

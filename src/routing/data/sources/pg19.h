@@ -1,4 +1,4 @@
-// PG-19 (Rae et al. 2020): books of Project Gutenberg, as train/, validation/ and test/ with one ID.txt a book.
+// PG-19 (Rae et al. 2020): books of Project Gutenberg, as train/, validation/ and test/ with one ID.txt per book.
 #pragma once
 
 #include "routing/data/sources/document_files.h"
@@ -19,7 +19,7 @@ namespace routing {
 std::unique_ptr<TextSource> open_pg19(const std::filesystem::path& folder, TextCheck check = TextCheck::utf8);
 
 // Words of the whole set's part, as its authors count them: what a word-level perplexity divides by, whatever the model
-// reads (FACTS E4). Nothing for a part that is not train, valid or test.
+// reads (docs/facts.md E4). Nothing for a part that is not train, valid or test.
 std::optional<std::int64_t> official_pg19_words(std::string_view part);
 
 }  // namespace routing

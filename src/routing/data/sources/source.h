@@ -24,7 +24,7 @@ struct SourceFacts {
   std::string format;             // as data.format says it: "wikitext"
   std::vector<SourcePart> parts;  // those that are there, in the order train, valid, test; at least one
   // What a whole set has and this one has not, as one line: "1 of 5 train batches". Empty for a whole set, and for data
-  // that are no known set and so always whole.
+  // that are not a known set and so always whole.
   std::string missing;
 
   const SourcePart* part(std::string_view name) const;  // null if it is not there
@@ -41,7 +41,7 @@ bool is_folder(const std::filesystem::path& path);
 // Things as a list, "a, b"; without those that are empty.
 std::string joined(const std::vector<std::string>& things);
 
-// Where the text of a part goes. A document may come in several pieces, which are cut behind line ends;
+// Where the text of a part goes. A document may come in several pieces, which are cut after line ends;
 // ends_document stands at its last piece.
 using TextSink = std::function<void(std::string_view text, bool ends_document)>;
 

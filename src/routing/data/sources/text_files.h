@@ -12,9 +12,9 @@ namespace routing {
 //                                             compressed, as .gz or .dz
 // a folder with only train.txt, valid.txt     the parts that are there, each one document
 // and test.txt, or some of these
-// a folder with other .txt files              one part called train, one document a file, sorted by name
+// a folder with other .txt files              one part called train, one document per file, sorted by name
 //
-// Such data are no known set, so nothing is ever missing.
+// Such data are not a known set, so nothing is ever missing.
 //
 // Throws  FileError  nothing is at the path, no .txt file is in the folder, some but not all are named after parts, or
 //                    a part has no bytes

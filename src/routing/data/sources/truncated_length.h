@@ -2,7 +2,7 @@
 //
 // Balanced clusters choose their members among all tokens of a sequence. While text is generated the sequence is short
 // at first, so there are fewer to choose from than there ever were in training on whole sequences. Cutting each batch
-// to a random length shows the model shorter ones too (FACTS G3).
+// to a random length shows the model shorter ones too (docs/facts.md G3).
 #pragma once
 
 #include "routing/config/experiment.h"

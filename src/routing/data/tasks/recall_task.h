@@ -18,7 +18,7 @@
 // Everything but the values of questions is as random to a reader with perfect memory as it was when it was drawn, so
 // the least possible loss is known exactly: the nats of those draws. The value stands before its key so that a reader
 // that finds the key finds the value right before it. With the key first, what follows the key in the fact is what
-// follows it in the question: a reader has to find the place behind an earlier one with the same key.
+// follows it in the question: a reader has to find the place after an earlier one with the same key.
 //
 //   ids   0 … filler-1 the filler, then FACT, ASK, the values, the keys
 //

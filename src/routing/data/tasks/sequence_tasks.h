@@ -3,7 +3,7 @@
 //   ids      0 start and padding, 1 end, 2 … vocab_size - 1 the symbols
 //   source   n symbols, each uniform; outside of train n is `longest`. In train it is drawn from shortest … longest,
 //   each
-//            octave as likely as another: short pairs teach a beginner far more a second than long ones
+//            octave as likely as another: short pairs teach a beginner far more per second than long ones
 //   target   the source (copy) or the source from its end (reverse), then the end symbol: n + 1 ids
 //
 // A pair is a function of the options, the part (train, valid or test) and its number. There is no end to the numbers,
@@ -43,7 +43,7 @@ struct SequencePair {
   std::vector<std::int64_t> target;
 };
 
-// Sequences side by side, filled up behind their ends with 0 to the longest of them.
+// Sequences side by side, filled up after their ends with 0 to the longest of them.
 struct PaddedSequences {
   std::int64_t length = 0;
   std::vector<std::int64_t> ids = {};    // [rows, length]

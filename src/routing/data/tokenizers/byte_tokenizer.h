@@ -5,7 +5,7 @@
 
 namespace routing {
 
-// Exact for every text, UTF-8 or not. An id that is no byte is an InputError.
+// Exact for every text, UTF-8 or not. An id that is not a byte is an InputError.
 class ByteTokenizer : public Tokenizer {
  public:
   std::string kind() const override { return "bytes"; }

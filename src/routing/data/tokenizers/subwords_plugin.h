@@ -21,7 +21,7 @@ struct SubwordsResult {
 };
 
 struct SubwordsTraining {
-  const char* lines = nullptr;  // with a line end behind each
+  const char* lines = nullptr;  // with a line end after each
   std::size_t size = 0;
   std::int32_t vocabulary_size = 0;
   std::int32_t longest_line = 0;  // bytes; longer ones would be skipped

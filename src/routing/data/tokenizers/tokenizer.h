@@ -20,10 +20,10 @@ class Tokenizer {
   // The id that ends a document (or a line, for words), which is also what a model reads before the first token: 0.
   // Bytes have none: -1.
   virtual std::int64_t end_id() const = 0;
-  // Appends the ids of a piece of text. Pieces of a document are cut behind line ends, which changes nothing.
+  // Appends the ids of a piece of text. Pieces of a document are cut after line ends, which changes nothing.
   virtual void encode(std::string_view text, std::vector<std::int32_t>& ids) const = 0;
   // The text of the ids. For what encode() made of a text it is that text, byte for byte, within the limits that each
-  // kind states. Each id has a text of its own, and the text of several is theirs, one behind the other; so text can be
+  // kind states. Each id has a text of its own, and the text of several is theirs, one after the other; so text can be
   // written while ids come in.
   virtual std::string decode(std::span<const std::int32_t> ids) const = 0;
   // What makes it this tokeniser and no other, as 16 hexadecimal digits: equal hashes mean equal ids for every text.

@@ -63,7 +63,7 @@ std::string fault_of(const std::vector<std::string>& words) {
   return "";
 }
 
-constexpr const char* kRule = "; a vocabulary has one word a line, <eos> first, <unk> among them, none twice";
+constexpr const char* kRule = "; a vocabulary has one word per line, <eos> first, <unk> among them, none twice";
 
 }  // namespace
 

@@ -24,7 +24,7 @@ namespace routing {
 // known and whose lines are all " w w … w \n" (a blank one is " \n"), as WikiText's are; of other texts it gives the
 // same words and lines with the spaces set that way.
 //
-// The file has one word a line, in the order of ids, <eos> first.
+// The file has one word per line, in the order of ids, <eos> first.
 class WordVocabulary : public Tokenizer {
  public:
   static constexpr std::string_view kEnd = "<eos>";
@@ -59,10 +59,10 @@ class WordVocabulary : public Tokenizer {
 // frequent by first appearance. <unk> is a word like any other if the text has it, and the last one if it has not.
 class WordCounter {
  public:
-  // A piece of the text, cut behind a line end or at least not inside a word.
+  // A piece of the text, cut after a line end or at least not inside a word.
   void add(std::string_view text);
   std::int64_t types() const { return words_.size(); }  // without <eos>
-  std::int64_t tokens() const { return tokens_; }       // with one <eos> a line end
+  std::int64_t tokens() const { return tokens_; }       // with one <eos> per line end
   std::unique_ptr<WordVocabulary> vocabulary() const;
 
  private:

@@ -20,7 +20,7 @@ std::string first_line(const std::string& text) {
   return text.substr(0, text.find('\n'));
 }
 
-// A connection that broke is no programming error; whoever asked decides what it means.
+// A connection that broke is not a programming error; whoever asked decides what it means.
 template <class Action>
 auto guarded(const c10d::TCPStore& store, const Action& action) {
   try {

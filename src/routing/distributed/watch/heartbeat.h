@@ -52,7 +52,7 @@ class Heartbeat {
     std::chrono::milliseconds timeout{60000};
     bool judges = false;
     std::string master = {};       // where the store is, for messages
-    bool rank_keeps_store = true;  // rank 0 does; otherwise somebody who is no rank
+    bool rank_keeps_store = true;  // rank 0 does; otherwise somebody who is not a rank
     RankKeys keys = {};
     // Called once, from a thread of its own, when the run cannot go on.
     std::function<void(const RankFailure&)> lost = {};

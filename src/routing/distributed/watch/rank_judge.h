@@ -13,7 +13,7 @@ namespace routing {
 
 // Why a run over several ranks ends before its time.
 struct RankFailure {
-  int rank = 0;           // -1 where it is no single one
+  int rank = 0;           // -1 where it is not a single one
   std::int64_t step = 0;  // the last that was finished
   std::string reason = {};
 

@@ -2,7 +2,7 @@
 // attend_bf16_block.inl.
 //
 // What a query has to do with the relative tables depends on offsets, not on keys: its products with the rows of the
-// key table are computed once a block and looked up for every key; the probabilities of its keys are summed by offset
+// key table are computed once per block and looked up for every key; the probabilities of its keys are summed by offset
 // and meet the value table once, at the end.
 
 // scores[i][x] = rows_i . row x of the table, for the rows that the block needs.

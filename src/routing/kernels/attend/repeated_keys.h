@@ -1,6 +1,6 @@
 // RepeatRule::once: which keys has a query already seen in an earlier one of its groups?
 //
-// A key repeats in a view if it lies inside of the view of an earlier group of the same query. Lists ascend in time, so
+// A key repeats in a view if it lies inside the view of an earlier group of the same query. Lists ascend in time, so
 // what an earlier view shows is one interval of ranks here too, less the keys that the earlier group does not have:
 // bits of a pair of groups are worked out once and cut to the interval of each query.
 //

@@ -6,7 +6,7 @@
 // of a vector register: each score is one chain of multiply-adds over d in order, whatever else is in the block. So a
 // token chooses the same clusters in a batch, in a prefix and one at a time.
 //
-// Layout     rows and centroids row-major, float32; scores [clusters, kBlockTokens], one row a cluster
+// Layout     rows and centroids row-major, float32; scores [clusters, kBlockTokens], one row per cluster
 // Overlap    outputs must not overlap inputs
 // Sums       of tokens in float32 inside a block, lane by lane, then in float64 block after block
 // Threads    single-threaded; callers split over blocks

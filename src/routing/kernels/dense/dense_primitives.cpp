@@ -15,7 +15,7 @@ namespace {
 
 using dnnl::memory;
 
-// Shapes are few (one or two a weight), but callers may come with ever new numbers of rows.
+// Shapes are few (one or two per weight), but callers may come with ever new numbers of rows.
 constexpr std::size_t kMostMatmuls = 4096;
 
 std::shared_ptr<const Matmul> make_matmul(const MatmulKey& key) {

@@ -5,7 +5,7 @@
 // A block of 64 rows costs the same whether one row or all of them are wanted. These loops compute single rows, reading
 // the weights once, with the bits of the block. For that they add up in the order of the block: see SumOrder.
 //
-// Precision  one fused multiply-add a term in float32, or one VDPBF16PS a pair of terms in bfloat16
+// Precision  one fused multiply-add per term in float32, or one VDPBF16PS per pair of terms in bfloat16
 // Threads    single-threaded; callers split over columns
 #pragma once
 

@@ -97,7 +97,7 @@ void check_call(const FlatCall& call) {
   check_rows(call.v, "v", call.plan.num_keys, call.plan, call.q);
   require<InputError>(call.q.scalar_type() == at::kFloat || call.q.scalar_type() == at::kDouble, "attend: q holds ",
                       call.q.scalar_type(), ", but must hold Float or Double");
-  require<InputError>(call.q.size(3) == call.k.size(3), "attend: q has ", call.q.size(3), " dimensions a head and k ",
+  require<InputError>(call.q.size(3) == call.k.size(3), "attend: q has ", call.q.size(3), " dimensions per head and k ",
                       call.k.size(3), "; they must agree");
   const AttendOptions& options = call.options;
   const bool has_table = options.relative_key.defined() || options.relative_value.defined();

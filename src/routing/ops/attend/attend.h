@@ -64,7 +64,7 @@ struct AttendResult {
 AttendResult attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const PlanTensors& plan,
                     const AttendOptions& options);
 
-// Whether float32 rows on the CPU are kept for the backward pass as the kernels read them, in two bytes a number.
+// Whether float32 rows on the CPU are kept for the backward pass as the kernels read them, in two bytes per number.
 bool attend_keeps_halves(MatmulPrecision precision);
 
 }  // namespace routing

@@ -71,7 +71,7 @@ class FusedCall {
   }
 
   const kernels::AttendProblem& problem() const { return problem_; }
-  // [batch, heads, queries, value_dim]; in memory like v, whose heads stand inside or outside of its tokens.
+  // [batch, heads, queries, value_dim]; in memory like v, whose heads stand inside or outside its tokens.
   at::Tensor empty_output() const {
     const std::int64_t value_dim = v_.size(3);
     const auto options = v_.options().dtype(at::kFloat);

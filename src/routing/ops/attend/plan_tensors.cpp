@@ -146,7 +146,7 @@ void check_plan_lists(const PlanTensors& plan) {
   check_tensor(plan.groups, "groups", at::kLong, 2);
   check_tensor(plan.unit_offsets, "unit_offsets", at::kLong, 1);
   require<InputError>(plan.groups.size(1) == 4, "plan: groups has ", plan.groups.size(1),
-                      " numbers a group, but must have 4");
+                      " numbers per group, but must have 4");
   require<InputError>(plan.unit_offsets.size(0) == plan.num_units() + 1, "plan: unit_offsets has ",
                       plan.unit_offsets.size(0), " entries, but ", plan.batch, " sequences of ", plan.heads,
                       " heads need ", plan.num_units() + 1);

@@ -5,7 +5,7 @@
 // As calls of linear and dropout would compute it, bit for bit (with bf16, a hidden number so small that it rounds to 0
 // passes no gradient), but in pieces of some hundred rows, so that the hidden
 // rows and their gradients are multiplied while they are in the processor's cache. For the backward pass x and the
-// hidden rows are kept as products read them: with bf16 in two bytes a number. Without a graph nothing is kept.
+// hidden rows are kept as products read them: with bf16 in two bytes per number. Without a graph nothing is kept.
 #pragma once
 
 #include "routing/ops/dropout.h"

@@ -17,7 +17,7 @@ namespace routing {
 
 struct VocabularyLossOptions {
   MatmulPrecision precision = MatmulPrecision::fp32;
-  std::int64_t chunk_rows = 2048;  // at least 1; a chunk holds 4 KB of logits a row
+  std::int64_t chunk_rows = 2048;  // at least 1; a chunk holds 4 KB of logits per row
 };
 
 // hidden [rows, width], weight [vocabulary, width], bias [vocabulary] or undefined, targets int64 [rows] -> [rows].
