@@ -3,8 +3,9 @@
 #include "routing/distributed/group/c10d_handles.h"
 #include "routing/distributed/watch/rank_status.h"
 
+#include <c10/util/Logging.h>
+
 #include <cerrno>
-#include <glog/logging.h>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -31,12 +32,21 @@ auto guarded(const c10d::TCPStore& store, const Action& action) {
   }
 }
 
+// c10d logs every try; what has gone wrong in the end is told once, by us. Debian 12's libtorch logs through glog, 13's
+// does not.
+void keep_c10d_quiet() {
+#ifdef C10_USE_GLOG
+  FLAGS_minloglevel = google::GLOG_FATAL;
+#else
+  FLAGS_caffe2_log_level = c10::GLOG_FATAL;
+#endif
+}
+
 }  // namespace
 
 TcpRankStore::TcpRankStore(const StoreAddress& address, Role role, std::chrono::milliseconds patience)
     : handle_(std::make_unique<Handle>()) {
-  // c10d logs every try; what has gone wrong in the end is told once, by us.
-  FLAGS_minloglevel = google::GLOG_FATAL;
+  keep_c10d_quiet();
   c10d::TCPStoreOptions options;
   options.port = address.port;
   options.isServer = role == Role::keep;

@@ -1,0 +1,28 @@
+# What `cmake --install` writes: the program, and the library with a package for find_package(routing). The laboratory is
+# part of the program only. routing-config.cmake.in says how the package is used.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+install(TARGETS routing RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(TARGETS routing_subwords LIBRARY DESTINATION lib/routing)
+
+# Two sets: the first can be linked on a machine without torch.
+set(rooms_plain core config kernels data rank_watch)
+set(rooms_torch ops attention storage model optim distributed evaluation generation training)
+set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/routing)
+foreach(set plain torch)
+  foreach(room IN LISTS rooms_${set})
+    install(TARGETS routing_${room} EXPORT routing_${set}
+      ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+      FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+      INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+  endforeach()
+  install(EXPORT routing_${set} FILE routing-${set}.cmake NAMESPACE routing:: DESTINATION ${package_folder})
+endforeach()
+configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/routing-config.cmake.in
+  ${CMAKE_CURRENT_BINARY_DIR}/routing-config.cmake INSTALL_DESTINATION ${package_folder})
+write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/routing-config-version.cmake
+  COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/routing-config.cmake ${CMAKE_CURRENT_BINARY_DIR}/routing-config-version.cmake
+              ${CMAKE_CURRENT_LIST_DIR}/dependencies.cmake
+  DESTINATION ${package_folder})
