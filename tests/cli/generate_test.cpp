@@ -167,7 +167,7 @@ TEST_F(CliGenerate, EveryMistakeHasOneLine) {
   expect_mistake(2, "run 'a text'", {"unexpected argument 'a text'"});
   expect_mistake(1, "run --prompt-file nowhere", {"nowhere", "No such file"});
   expect_mistake(1, "run --prompt-ids 3,256", {"256", "0 to 255"});
-  expect_mistake(2, "run --prompt-ids 3,x", {"'x'", "no token id"});
+  expect_mistake(2, "run --prompt-ids 3,x", {"'x'", "not a token id"});
   expect_mistake(2, "run --temperature -1", {"temperature is -1"});
   expect_mistake(2, "run --top-p 0", {"top_p is 0"});
   expect_mistake(2, "run --top-p 1.5", {"top_p is 1.5"});

@@ -27,6 +27,7 @@ at::Tensor table_rows(const Plan& plan, std::int64_t group, const AttendOptions&
   const at::Tensor& table = options.relative_key.defined() ? options.relative_key : options.relative_value;
   const std::int64_t max = (table.size(0) - 1) / 2;
   at::Tensor rows = at::zeros({plan.num_queries(), plan.num_keys()}, at::kLong);
+  auto numbers = rows.accessor<std::int64_t, 2>();
   const GroupRange range = group_range(plan.tensors(), group);
   const auto* keys = plan.tensors().key_order.data_ptr<std::int32_t>() + range.k_begin;
   const auto* queries = plan.tensors().query_order.data_ptr<std::int32_t>() + range.q_begin;
@@ -35,7 +36,7 @@ at::Tensor table_rows(const Plan& plan, std::int64_t group, const AttendOptions&
     const std::int64_t place = std::count_if(keys, keys + range.num_keys(), [&](std::int32_t j) { return j <= i; });
     for (std::int64_t r = 0; r < range.num_keys(); ++r) {
       const std::int64_t offset = options.relative == RelativePosition::rank ? r - (place - 1) : keys[r] - i;
-      rows[i][keys[r]] = max + std::clamp(offset, -max, max);
+      numbers[i][keys[r]] = max + std::clamp(offset, -max, max);
     }
   }
   return rows;
@@ -47,16 +48,17 @@ at::Tensor dropout_of_group(const Plan& plan, std::int64_t unit, std::int64_t gr
                                   ? options.dropout.sample_ids[unit / plan.heads()].item<std::int64_t>()
                                   : unit / plan.heads();
   const std::uint64_t key = dropout_unit_key(options.dropout.key, sample, unit % plan.heads());
-  at::Tensor factors = at::ones({plan.num_queries(), plan.num_keys()}, like.options());
-  if (options.dropout.probability == 0.0) return factors;
+  at::Tensor factors = at::ones({plan.num_queries(), plan.num_keys()}, at::kDouble);
+  if (options.dropout.probability == 0.0) return factors.to(like.scalar_type());
+  auto numbers = factors.accessor<double, 2>();
   for (std::int64_t i = 0; i < plan.num_queries(); ++i) {
     for (std::int64_t j = 0; j < plan.num_keys(); ++j) {
       const bool kept = dropout_keeps(key, static_cast<std::uint32_t>(group_in_unit), static_cast<std::uint32_t>(i),
                                       static_cast<std::uint32_t>(j), options.dropout.probability);
-      factors[i][j] = kept ? 1.0 / (1.0 - options.dropout.probability) : 0.0;
+      numbers[i][j] = kept ? 1.0 / (1.0 - options.dropout.probability) : 0.0;
     }
   }
-  return factors;
+  return factors.to(like.scalar_type());
 }
 
 // What recency adds to the logits [queries, keys] of a head: the definition, row for row.

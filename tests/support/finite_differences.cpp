@@ -50,17 +50,21 @@ double relative_difference(const at::Tensor& analytic, const at::Tensor& numeric
 double jacobian_error(const VectorFunction& function, const std::vector<at::Tensor>& inputs) {
   const auto leaves = leaves_of(inputs);
   const at::Tensor outputs = function(leaves);
-  std::vector<std::vector<at::Tensor>> analytic;
-  for (std::int64_t row = 0; row < outputs.size(0); ++row) analytic.push_back(gradients_of(outputs[row], leaves));
+  // Of each input: [outputs, its elements].
+  std::vector<std::vector<at::Tensor>> rows(leaves.size());
+  for (std::int64_t row = 0; row < outputs.size(0); ++row) {
+    const auto gradients = gradients_of(outputs[row], leaves);
+    for (std::size_t index = 0; index < leaves.size(); ++index) rows[index].push_back(gradients[index].reshape({-1}));
+  }
   double worst = 0.0;
-  for (std::size_t index = 0; index < inputs.size(); ++index) {
+  for (std::size_t index = 0; index < inputs.size() && outputs.size(0) > 0; ++index) {
+    const at::Tensor analytic = at::stack(rows[index]);
     for (std::int64_t element = 0; element < inputs[index].numel(); ++element) {
       std::vector<at::Tensor> direction;
       for (const at::Tensor& input : inputs) direction.push_back(at::zeros_like(input));
       direction[index].view({-1})[element] = 1.0;
-      std::vector<at::Tensor> column;
-      for (const auto& row : analytic) column.push_back(row[index].reshape({-1})[element]);
-      worst = std::max(worst, relative_difference(at::stack(column), central_difference(function, inputs, direction)));
+      worst = std::max(
+          worst, relative_difference(analytic.select(1, element), central_difference(function, inputs, direction)));
     }
   }
   return worst;
