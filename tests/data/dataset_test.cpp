@@ -328,7 +328,13 @@ TEST_F(Datasets, FormatsAreTold) {
   EXPECT_EQ(format_at("d/one.png"), "images");
   EXPECT_EQ(format_at("e/one.txt"), "text");
   write("f/train/1.txt", "x");
+  EXPECT_EQ(to_string(detect_format(folder_ / "f")), "text");
+  write("f/validation/1.txt", "x");
+  write("f/test/1.txt", "x");
   EXPECT_EQ(to_string(detect_format(folder_ / "f")), "pg19");
+  EXPECT_EQ(format_at("i/deep/one.c"), "text");
+  EXPECT_EQ(to_string(detect_format(folder_ / "i")), "text");
+  EXPECT_EQ(to_string(detect_format(folder_ / "i/**/*.c")), "text");
   write("g/valid/1.png", "x");
   EXPECT_EQ(to_string(detect_format(folder_ / "g")), "images");
   fs::create_directories(folder_ / "h" / "valid_64x64");

@@ -8,6 +8,7 @@
 #include "routing/data/images/shrunk_images.h"
 #include "routing/data/sources/pg19.h"
 #include "routing/data/sources/text_files.h"
+#include "routing/data/sources/text_tree.h"
 #include "routing/data/sources/wikitext.h"
 
 #include <algorithm>
@@ -66,19 +67,21 @@ DataFormat format_of_folder(const fs::path& path) {
     return DataFormat::imagenet64;
   }
   if (has_file(path, ending_in(".png"))) return DataFormat::images;
-  if (has_file(path, ending_in(".txt"))) return DataFormat::text;
+  const auto has_books = [&](const char* part) { return has_file(path / part, ending_in(".txt")); };
+  if (has_books("train") && has_books("validation") && has_books("test")) return DataFormat::pg19;
   for (const char* part : {"train", "validation", "test", "valid", "val"}) {
-    if (has_file(path / part, ending_in(".txt"))) return DataFormat::pg19;
     if (has_file(path / part, ending_in(".png"))) return DataFormat::images;
   }
+  if (!texts_below(path).files.empty()) return DataFormat::text;
   throw FileError(path.string() +
-                  ": holds no known data set: no wiki.*.tokens, data_batch_*.bin, train_64x64/, *.npz, *.png, *.txt, "
-                  "nor train/ with .txt or .png files; name a file, or say what it is with data.format");
+                  ": holds no known data set: no wiki.*.tokens, data_batch_*.bin, train_64x64/, *.npz, *.png, nor any "
+                  "text; name a file, or say what it is with data.format");
 }
 
 }  // namespace
 
 DataFormat detect_format(const fs::path& path) {
+  if (is_pattern(path)) return DataFormat::text;
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
   require<FileError>(fs::exists(status), path.string(), ": is not there; check the name");

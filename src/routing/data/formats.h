@@ -12,9 +12,10 @@ namespace routing {
 
 // By names in a folder and the first bytes of a file:
 //   wiki.*.tokens             wikitext        data_batch_1.bin, test_batch.bin  cifar10
-//   train/ with .txt files    pg19            train_64x64/, valid_64x64/, .npz  imagenet64
-//   .txt files                text            .png files                        images
+//   .txt files in train/,     pg19            train_64x64/, valid_64x64/, .npz  imagenet64
+//   validation/ and test/                     .png files                        images
 //   a file "<mediawiki …"     enwik8          any other file                    bytes
+//   a folder with any other text, or a pattern such as src/**/*.c               text
 // A FileError lists what was looked for if a folder holds none of it, or says that nothing is there.
 DataFormat detect_format(const std::filesystem::path& path);
 

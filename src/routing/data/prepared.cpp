@@ -7,6 +7,7 @@
 #include "routing/data/formats.h"
 #include "routing/data/shard.h"
 #include "routing/data/sources/cuts.h"
+#include "routing/data/sources/text_tree.h"
 #include "routing/data/tokenizers/subword_trainer.h"
 #include "routing/data/tokenizers/tokenizers.h"
 #include "routing/data/tokenizers/word_vocabulary.h"
@@ -166,7 +167,7 @@ void fill(const DataConfig& config, const AnySource& source, const fs::path& fol
     return text_bytes(*std::get<std::unique_ptr<TextSource>>(source), part);
   };
   const CutPlan plan = plan_cuts(source_facts, size_of, {.split = config.split, .train_needed = options.train_needed});
-  facts.cut = plan.note;
+  facts.cut = joined({plan.note, source_facts.note});
   facts.missing = joined_notes(source_facts.missing, plan.note);
   const auto report = [&](const Cut& cut, const ShardFacts& counts) {
     say(cut.name + ": " + std::to_string(counts.tokens) + " tokens");
@@ -195,8 +196,8 @@ AnySource source_of(const DataConfig& config) {
   return open_source(config.path, {.format = format, .tokens = kind, .image_size = config.image_size});
 }
 
-// Of a file's size and time; of a folder's own time and those of the files in it, as long as they are not so many that
-// looking at all of them takes longer than a start should.
+// Of a file's size and time; of a folder's own time and those of all below it, as long as they are not so many that
+// looking at all of them takes longer than a start should; of the files that a pattern stands for.
 std::uint64_t fingerprint(const fs::path& path) {
   constexpr std::size_t most_files = 20'000;
   const auto of_one = [](const fs::path& file) {
@@ -207,10 +208,15 @@ std::uint64_t fingerprint(const fs::path& path) {
     return xxhash64(std::as_bytes(std::span(text)));
   };
   std::uint64_t sum = of_one(path);
+  if (is_pattern(path)) {
+    for (const fs::path& file : texts_matching(path).files) sum += of_one(file);
+    return sum;
+  }
   std::error_code error;
   if (!fs::is_directory(path, error)) return sum;
   std::size_t files = 0;
-  for (fs::directory_iterator entry(path, error); !error && entry != fs::directory_iterator(); entry.increment(error)) {
+  const fs::recursive_directory_iterator end;
+  for (fs::recursive_directory_iterator entry(path, error); !error && entry != end; entry.increment(error)) {
     if (++files > most_files) break;
     sum += of_one(entry->path());  // a sum, as folders list their files in any order
   }

@@ -37,10 +37,18 @@ TEST_F(TextFilesTest, CompressedFileIsWhatItHolds) {
 TEST_F(TextFilesTest, FolderOfTextsIsOnePartWithADocumentAFile) {
   write("b.txt", "two");
   write("a.txt", "one\n");
-  write("readme.md", "no text");
+  std::filesystem::create_directories(folder() / "below");
+  write("below/c.md", "three");
   const auto source = open_text(folder());
   ASSERT_EQ(source->facts().parts.size(), 1U);
-  EXPECT_EQ(documents_of(*source, "train"), (std::vector<std::string>{"one\n", "two"}));
+  EXPECT_EQ(documents_of(*source, "train"), (std::vector<std::string>{"one\n", "two", "three"}));
+  EXPECT_EQ(source->facts().note, "");
+  write("d.bin", std::string("x\0", 2));
+  EXPECT_EQ(open_text(folder())->facts().note, "1 binary file is left out");
+  EXPECT_EQ(documents_of(*open_text(folder() / "**/*.md"), "train"), std::vector<std::string>{"three"});
+  EXPECT_EQ(message_of<FileError>([&] { open_text(folder() / "*.c"); }),
+            (folder() / "*.c").string() +
+                ": no text has such a name; * is part of a name, ** any folders, as in 'src/**/*.c'");
 }
 
 TEST_F(TextFilesTest, FilesNamedAfterPartsAreParts) {
@@ -58,28 +66,63 @@ TEST_F(TextFilesTest, FilesNamedAfterPartsAreParts) {
   EXPECT_EQ(source->facts().missing, "");
 }
 
+// Before, these were joined in the order of the alphabet and cut by shares: test text landed in train.
+TEST_F(TextFilesTest, PartsAnywhereInNamesOfFilesArePartsAndAReadmeIsNone) {
+  write("ptb.test.txt", "e");
+  write("ptb.train.txt", "t");
+  write("ptb.valid.txt", "v");
+  write("README", "about");
+  const auto source = open_text(folder());
+  ASSERT_EQ(source->facts().parts.size(), 3U);
+  EXPECT_EQ(documents_of(*source, "train"), std::vector<std::string>{"t"});
+  EXPECT_EQ(documents_of(*source, "valid"), std::vector<std::string>{"v"});
+  EXPECT_EQ(documents_of(*source, "test"), std::vector<std::string>{"e"});
+  EXPECT_EQ(source->facts().note, "1 file is about the data and left out");
+}
+
+TEST_F(TextFilesTest, FoldersNamedAfterPartsAreParts) {
+  for (const char* part : {"train", "dev", "test"}) std::filesystem::create_directories(folder() / part / "deep");
+  write("train/1.c", "t1");
+  write("train/deep/2.c", "t2");
+  write("dev/1.c", "v");
+  write("test/1.c", "e");
+  const auto source = open_text(folder());
+  EXPECT_EQ(documents_of(*source, "train"), (std::vector<std::string>{"t1", "t2"}));
+  EXPECT_EQ(documents_of(*source, "valid"), std::vector<std::string>{"v"});
+  EXPECT_EQ(documents_of(*source, "test"), std::vector<std::string>{"e"});
+}
+
+TEST_F(TextFilesTest, SourcesWithTestsAndNoTrainAreOneTextAndSaySo) {
+  std::filesystem::create_directories(folder() / "test");
+  write("main.c", "m");
+  write("test/main.c", "n");
+  const auto source = open_text(folder());
+  EXPECT_EQ(documents_of(*source, "train"), (std::vector<std::string>{"m", "n"}));
+  EXPECT_EQ(source->facts().note, "1 file is named like valid or test and read with the rest: there is no train");
+}
+
 TEST_F(TextFilesTest, PartsBesideOtherTextsAreRefused) {
   write("train.txt", "t");
   write("letters.txt", "l");
   EXPECT_EQ(message(), folder().string() +
-                           ": has train.txt, which is a part, and letters.txt, which is not; keep either train.txt, "
-                           "valid.txt and test.txt or other files");
+                           ": has train.txt, which is a part, and letters.txt, which is not; 1 file is not named after "
+                           "train, valid or test: move them away, or name the files that you mean with a pattern such "
+                           "as '*.txt'");
 }
 
 TEST_F(TextFilesTest, NothingToReadIsRefused) {
-  EXPECT_EQ(message(),
-            folder().string() + ": has no .txt file; put texts into it that end in .txt, or name a single file");
+  EXPECT_EQ(message(), folder().string() + ": has no text in it or below, no files at all; name a folder with texts");
   write("a.txt", "");
   write("b.txt", "");
   EXPECT_EQ(message(), folder().string() + ": has 0 bytes; name a text with something in it");
   EXPECT_EQ(message_of<FileError>([&] { open_text(folder() / "a.txt"); }),
             (folder() / "a.txt").string() + ": has 0 bytes; name a text with something in it");
   EXPECT_EQ(message_of<FileError>([&] { open_text(folder() / "gone"); }),
-            (folder() / "gone").string() + ": there is nothing; name a text file or a folder of .txt files");
+            (folder() / "gone").string() +
+                ": there is nothing; name a text file, a folder of texts or a pattern such as 'src/**/*.c'");
   ASSERT_EQ(::mkfifo((folder() / "pipe").c_str(), 0600), 0);
-  EXPECT_EQ(
-      message_of<FileError>([&] { open_text(folder() / "pipe"); }),
-      (folder() / "pipe").string() + ": is neither a file nor a folder; name a text file or a folder of .txt files");
+  EXPECT_EQ(message_of<FileError>([&] { open_text(folder() / "pipe"); }),
+            (folder() / "pipe").string() + ": is neither a file nor a folder; name a text file or a folder of texts");
 }
 
 TEST_F(TextFilesTest, EmptyPartIsRefusedByTheNameOfItsFile) {

@@ -26,6 +26,9 @@ struct SourceFacts {
   // What a whole set has and this one has not, as one line: "1 of 5 train batches". Empty for a whole set, and for data
   // that are not a known set and so always whole.
   std::string missing;
+  // What lay there and is not read, or is read although its name says otherwise, as one line: "3 binary files are left
+  // out".
+  std::string note = {};
 
   const SourcePart* part(std::string_view name) const;  // null if it is not there
 };

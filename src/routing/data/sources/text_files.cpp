@@ -1,36 +1,64 @@
 #include "routing/data/sources/text_files.h"
 
 #include "routing/core/error.h"
+#include "routing/data/sources/text_tree.h"
 
+#include <cctype>
+#include <cstddef>
+#include <map>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace routing {
 namespace {
 
-bool is_named_after_a_part(const std::filesystem::path& file) {
-  const std::string stem = file.stem().string();
-  return stem == "train" || stem == "valid" || stem == "test";
+namespace fs = std::filesystem;
+
+// What people put beside their data.
+bool is_about_the_data(const fs::path& file) {
+  std::string name = file.stem().string();
+  for (char& letter : name) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  return name == "readme" || name == "license" || name == "licence" || name == "copying" || name == "citation";
 }
 
-std::vector<SourcePart> parts_of_folder(const std::filesystem::path& folder) {
-  std::vector<std::filesystem::path> files = text_files_in(folder);
-  require<FileError>(!files.empty(), folder.string(),
-                     ": has no .txt file; put texts into it that end in .txt, or name a single file");
-  const std::filesystem::path* named = nullptr;
-  const std::filesystem::path* other = nullptr;
-  for (const std::filesystem::path& file : files) (is_named_after_a_part(file) ? named : other) = &file;
-  if (named == nullptr) return {{.name = "train", .files = std::move(files)}};
-  require<FileError>(other == nullptr, folder.string(), ": has ", named->filename().string(), ", which is a part, and ",
-                     other == nullptr ? "" : other->filename().string(),
-                     ", which is not; keep either train.txt, valid.txt and test.txt or other files");
-  std::vector<SourcePart> parts;
-  for (const std::string name : {"train", "valid", "test"}) {
-    const std::filesystem::path file = folder / (name + ".txt");
-    std::error_code ignored;
-    if (std::filesystem::exists(file, ignored)) parts.push_back({.name = name, .files = {file}});
+std::string counted(std::size_t count, const std::string& thing, const std::string& fate) {
+  return std::to_string(count) + " " + thing + (count == 1 ? " is " : "s are ") + fate;
+}
+
+// Sorts the texts into parts by their names, or takes all as one.
+void sort_into_parts(const TextTree& tree, const fs::path& root, SourceFacts& facts) {
+  std::map<std::string, std::vector<fs::path>> named;
+  std::vector<fs::path> unnamed;
+  std::vector<fs::path> about;
+  for (const fs::path& file : tree.files) {
+    const std::string part = part_in_name(file, root);
+    (!part.empty() ? named[part] : is_about_the_data(file) ? about : unnamed).push_back(file);
   }
-  return parts;
+  std::vector<std::string> notes;
+  if (tree.binary_files > 0) {
+    notes.push_back(counted(static_cast<std::size_t>(tree.binary_files), "binary file", "left out"));
+  }
+  if (!named.empty() && unnamed.empty()) {
+    for (const std::string name : {"train", "valid", "test"}) {
+      if (named.contains(name)) facts.parts.push_back({.name = name, .files = named[name]});
+    }
+    if (!about.empty()) notes.push_back(counted(about.size(), "file", "about the data and left out"));
+  } else {
+    const auto shown = [&](const fs::path& file) { return file.lexically_relative(root).string(); };
+    require<FileError>(!named.contains("train"), root.string(), ": has ",
+                       named.contains("train") ? shown(named["train"].front()) : "", ", which is a part, and ",
+                       unnamed.empty() ? "" : shown(unnamed.front()), ", which is not; ",
+                       counted(unnamed.size(), "file", "not named after train, valid or test"),
+                       ": move them away, or name the files that you mean with a pattern such as '*.txt'");
+    std::size_t others = 0;
+    for (const auto& [part, files] : named) others += files.size();
+    if (others > 0) {
+      notes.push_back(counted(others, "file", "named like valid or test and read with the rest: there is no train"));
+    }
+    facts.parts = {{.name = "train", .files = tree.files}};
+  }
+  facts.note = joined(notes);
 }
 
 void require_bytes(const SourcePart& part, const std::filesystem::path& path) {
@@ -44,16 +72,27 @@ void require_bytes(const SourcePart& part, const std::filesystem::path& path) {
 
 }  // namespace
 
-std::unique_ptr<TextSource> open_text(const std::filesystem::path& path, TextCheck check) {
-  std::error_code ignored;
-  require<FileError>(std::filesystem::exists(path, ignored), path.string(),
-                     ": there is nothing; name a text file or a folder of .txt files");
+std::unique_ptr<TextSource> open_text(const fs::path& path, TextCheck check) {
   SourceFacts facts{.format = "text", .parts = {}, .missing = ""};
-  if (std::filesystem::is_directory(path, ignored)) {
-    facts.parts = parts_of_folder(path);
+  if (is_pattern(path)) {
+    const TextTree tree = texts_matching(path);
+    require<FileError>(!tree.files.empty(), path.string(), ": no text has such a name",
+                       tree.binary_files > 0 ? ", only binary files" : "",
+                       "; * is part of a name, ** any folders, as in 'src/**/*.c'");
+    fs::path root = path;
+    while (root.string().find_first_of("*?") != std::string::npos) root = root.parent_path();
+    sort_into_parts(tree, root, facts);
+  } else if (is_folder(path)) {
+    const TextTree tree = texts_below(path);
+    require<FileError>(!tree.files.empty(), path.string(), ": has no text in it or below, ",
+                       tree.binary_files > 0 ? "only binary files" : "no files at all", "; name a folder with texts");
+    sort_into_parts(tree, path, facts);
   } else {
-    require<FileError>(std::filesystem::is_regular_file(path, ignored), path.string(),
-                       ": is neither a file nor a folder; name a text file or a folder of .txt files");
+    require<FileError>(is_there(path), path.string(),
+                       ": there is nothing; name a text file, a folder of texts or a pattern such as 'src/**/*.c'");
+    std::error_code ignored;
+    require<FileError>(fs::is_regular_file(path, ignored), path.string(),
+                       ": is neither a file nor a folder; name a text file or a folder of texts");
     facts.parts = {{.name = "train", .files = {path}}};
   }
   for (const SourcePart& part : facts.parts) require_bytes(part, path);

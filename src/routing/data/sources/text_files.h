@@ -8,16 +8,22 @@
 
 namespace routing {
 
-// a file                                      one part called train that holds all of it, for the caller to cut; also
-//                                             compressed, as .gz or .dz
-// a folder with only train.txt, valid.txt     the parts that are there, each one document
-// and test.txt, or some of these
-// a folder with other .txt files              one part called train, one document per file, sorted by name
+// a file                    one part called train that holds all of it, for the caller to cut; also compressed, as .gz
+//                           or .dz
+// a folder, or a pattern    every text below it (text_tree.h), one document per file, sorted by path. Files or first
+// such as src/**/*.c        folders named after parts (ptb.train.txt, validation/) are these parts; otherwise all is
+// one
+//                           part called train
+//
+// Parts are taken from names only if every text has one (READMEs and licences do not count). A train beside texts that
+// no name gives to a part is refused: which of them to learn from nobody can know. Texts that look like test or valid
+// with no train beside them, as in a folder of sources with tests, are read with the others, and the facts say so.
 //
 // Such data are not a known set, so nothing is ever missing.
 //
-// Throws  FileError  nothing is at the path, no .txt file is in the folder, some but not all are named after parts, or
-//                    a part has no bytes
+// Throws  FileError  nothing is at the path, no text is in the folder, some but not all are named after parts, or a
+// part
+//                    has no bytes
 std::unique_ptr<TextSource> open_text(const std::filesystem::path& path, TextCheck check = TextCheck::utf8);
 
 }  // namespace routing
