@@ -277,35 +277,4 @@ at::Tensor MultiHeadAttentionImpl::merge_heads(const at::Tensor& merged, MatmulP
   return linear(mixed.flatten(2), output_weight_, {}, {.precision = precision});
 }
 
-std::vector<RoutingStatistics> MultiHeadAttentionImpl::update_centroids() {
-  std::vector<RoutingStatistics> statistics;
-  for (const Group& group : groups_) {
-    if (Centroids* centroids = group.pattern->centroids()) statistics.push_back(centroids->update());
-  }
-  return statistics;
-}
-
-bool MultiHeadAttentionImpl::collected_is_finite() {
-  return std::all_of(groups_.begin(), groups_.end(), [](const Group& group) {
-    const Centroids* centroids = group.pattern->centroids();
-    return centroids == nullptr || centroids->pending_is_finite();
-  });
-}
-
-void MultiHeadAttentionImpl::forget_collected() {
-  for (const Group& group : groups_) {
-    if (Centroids* centroids = group.pattern->centroids()) centroids->set_pending({});
-  }
-}
-
-std::vector<RoutingStatistics> MultiHeadAttentionImpl::take_evaluation_statistics() {
-  std::vector<RoutingStatistics> statistics;
-  for (const Group& group : groups_) {
-    if (Centroids* centroids = group.pattern->centroids()) {
-      statistics.push_back(centroids->take_evaluation_statistics());
-    }
-  }
-  return statistics;
-}
-
 }  // namespace routing

@@ -75,16 +75,7 @@ class MultiHeadAttentionImpl : public torch::nn::Module {
   };
   void set_memory(AttentionCache& cache, std::int64_t sequence, const Memory& memory, MatmulPrecision precision) const;
 
-  // Moves the centroids of the routed groups by what the training forwards since the last call saw. To be called once
-  // after each optimiser step; the statistics come in the order of the routed groups.
-  std::vector<RoutingStatistics> update_centroids();
-  // The same statistics of forwards in evaluation since the last call; changes nothing else.
-  std::vector<RoutingStatistics> take_evaluation_statistics();
-  // May update_centroids() be called, or were there tokens that are not finite?
-  bool collected_is_finite();
-  // Forgets what training forwards collected since the last update, for a step that is given up.
-  void forget_collected();
-  // The centroids of head group `index`; null where it is not routed.
+  // The centroids of head group `index`, to be updated once after each optimiser step; null where it is not routed.
   Centroids* centroids(std::size_t index) { return groups_.at(index).pattern->centroids(); }
 
   const AttentionConfig& config() const { return config_; }

@@ -178,7 +178,7 @@ TEST(AlgorithmOne, ReproducesThePseudoCodeStepByStep) {
     const at::Tensor mu = centroids.centroids().clone();
     AttentionState state;
     const at::Tensor output = routed.layer->forward(x, state);
-    routed.layer->update_centroids();
+    routed.layer->centroids(0)->update();
     const bool causal = kind == AttentionKind::causal_self;
     std::vector<at::Tensor> heads;
     for (std::int64_t head = 0; head < 2; ++head) {

@@ -259,7 +259,7 @@ TEST(Routing, WorksBeforeTrainingAndWithFewerTokensThanClusters) {
       const at::Tensor output = layer->forward(x, state);
       EXPECT_TRUE(output.isfinite().all().item<bool>());
       EXPECT_TRUE(state.auxiliary_loss.isfinite().item<bool>());
-      layer->update_centroids();
+      layer->centroids(0)->update();
       EXPECT_TRUE(layer->centroids(0)->centroids().isfinite().all().item<bool>());
       EXPECT_TRUE(layer->centroids(0)->tau().isfinite().all().item<bool>());
     }
