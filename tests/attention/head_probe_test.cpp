@@ -54,7 +54,7 @@ double distance(const at::Tensor& first, const at::Tensor& second) {
 GroupProbe probe_of(const CaseInputs& inputs, const AttendOptions& options) {
   return {.queries = inputs.q,
           .keys = inputs.k,
-          .plan = {.plan = inputs.plan},
+          .plan = inputs.plan,
           .scale = options.scale,
           .merge = options.merge,
           .merge_eps = options.merge_eps,
@@ -74,7 +74,7 @@ TEST(HeadProbe, RowsTimesValuesAreWhatAttendGivesForEveryPatternMergeAndRelative
         const at::Tensor mine = rows_times_values(probe_of(inputs, options), inputs.v);
         const std::string what =
             pattern_case.name + " " + std::string(to_string(merge)) + " " + std::string(to_string(relative));
-        const at::Tensor real = attend(inputs.q, inputs.k, inputs.v, inputs.plan.tensors(), options).output;
+        const at::Tensor real = attend(inputs.q, inputs.k, inputs.v, inputs.plan, options).output;
         EXPECT_LT(distance(mine, real), 1e-12) << what;
         const at::Tensor dense = support::dense_attend(inputs.q, inputs.k, inputs.v, inputs.plan, options).output;
         EXPECT_LT(distance(mine, dense), 1e-12) << what;
@@ -91,7 +91,7 @@ TEST(HeadProbe, RowsTimesValuesAreWhatAttendGivesWithRecency) {
       if (relative != RelativePosition::none) options.relative_key = random_tensor({7, 4}, 5);
       const at::Tensor mine = rows_times_values(probe_of(inputs, options), inputs.v);
       const std::string what = pattern_case.name + " " + std::string(to_string(relative));
-      const at::Tensor real = attend(inputs.q, inputs.k, inputs.v, inputs.plan.tensors(), options).output;
+      const at::Tensor real = attend(inputs.q, inputs.k, inputs.v, inputs.plan, options).output;
       EXPECT_LT(distance(mine, real), 1e-12) << what;
       const at::Tensor dense = support::dense_attend(inputs.q, inputs.k, inputs.v, inputs.plan, options).output;
       EXPECT_LT(distance(mine, dense), 1e-12) << what;
@@ -167,7 +167,7 @@ TEST(HeadProbe, LayersKeepNothingUnlessAskedNorInTrainingAndGiveTheSameBits) {
 // Three tokens. Group one: queries 0 and 2, keys 0 and 2. Group two: query 2, all keys. Token 1 is a query of no group.
 GroupProbe two_groups(Merge merge) {
   const auto list = [](std::vector<std::int32_t> values) { return at::tensor(values, at::kInt); };
-  PlanTensors tensors{.batch = 1, .heads = 1, .num_queries = 3, .num_keys = 3};
+  Plan tensors{.batch = 1, .heads = 1, .num_queries = 3, .num_keys = 3};
   tensors.query_order = list({0, 2, 2});
   tensors.key_order = list({0, 2, 0, 1, 2});
   tensors.groups = at::tensor(std::vector<std::int64_t>{0, 2, 0, 2, 2, 3, 2, 5}, at::kLong).view({2, 4});
@@ -176,7 +176,7 @@ GroupProbe two_groups(Merge merge) {
   const double dim1[] = {0.0, std::log(2.0), std::log(3.0)};
   return {.queries = at::ones({1, 1, 3, 1}, at::kDouble),
           .keys = at::tensor(at::ArrayRef<double>(dim1, 3), kDoubles).view({1, 1, 3, 1}),
-          .plan = {.plan = Plan(tensors)},
+          .plan = complete_plan(tensors),
           .merge = merge};
 }
 

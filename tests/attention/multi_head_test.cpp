@@ -64,8 +64,8 @@ TEST(MultiHeadAttention, EqualsHeadsComputedOneByOne) {
           logits +
           at::matmul(q, parameter(layer, "group0_relative_key").t()).gather(2, offset.unsqueeze(0).expand({2, 15, 15}));
     }
-    const at::Tensor visible = state.plans[static_cast<std::size_t>(group_of_head[head])].plan.to_dense_counts().select(
-                                   1, head_in_group[head]) > 0;
+    const at::Tensor visible =
+        state.plans[static_cast<std::size_t>(group_of_head[head])].to_dense_counts().select(1, head_in_group[head]) > 0;
     const at::Tensor p = (logits * scale[head]).masked_fill(visible.logical_not(), -INFINITY).softmax(-1);
     if (group_of_head[head] == 0) {
       extra = (p.unsqueeze(3) *
@@ -150,7 +150,7 @@ TEST(MultiHeadAttention, CrossAttentionReadsTheMemoryOnly) {
   AttentionState state{.memory = memory};
   const at::Tensor output = layer->forward(x, state);
   EXPECT_EQ(output.sizes(), at::IntArrayRef({1, 5, 8}));
-  EXPECT_EQ(state.plans[0].plan.num_keys(), 9);
+  EXPECT_EQ(state.plans[0].num_keys, 9);
   at::Tensor memory_valid = at::ones({1, 9}, at::kBool);
   memory_valid[0][8] = false;
   AttentionState shorter{.memory = memory.narrow(1, 0, 8)};
@@ -166,7 +166,7 @@ TEST(MultiHeadAttention, RandomPatternsAreRedrawnInTrainingAndFixedInEvaluation)
     layer->train(training);
     AttentionState state{.step = step};
     layer->forward(x, state);
-    return state.plans[0].plan;
+    return state.plans[0];
   };
   EXPECT_TRUE(plan_at(true, 1) == plan_at(true, 1));
   EXPECT_FALSE(plan_at(true, 1) == plan_at(true, 2));
@@ -197,12 +197,12 @@ TEST(MultiHeadAttention, ReusedPlansAreNotMadeAnew) {
   state.reuse_plans = true;
   EXPECT_TRUE(layer->forward(x, state).equal(output));
   // Over other input the same plans, not the ones its own content would give.
-  const Plan lsh = state.plans[1].plan;
+  const Plan lsh = state.plans[1];
   layer->forward(random_tensor({1, 15, 24}, 2), state);
-  EXPECT_TRUE(state.plans[1].plan == lsh);
+  EXPECT_TRUE(state.plans[1] == lsh);
   AttentionState fresh;
   layer->forward(random_tensor({1, 15, 24}, 2), fresh);
-  EXPECT_FALSE(fresh.plans[1].plan == lsh);
+  EXPECT_FALSE(fresh.plans[1] == lsh);
 }
 
 TEST(MultiHeadAttention, PrecisionOfTheProjectionsIsThatOfTheState) {

@@ -40,7 +40,7 @@ TEST_P(PlanProperties, CausalPlansReadNoLaterKey) {
 TEST_P(PlanProperties, WindowsAreNeverExceeded) {
   for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
     const CaseInputs inputs = make_inputs(GetParam(), sizes_of(seed));
-    const VisibilityRules& rules = inputs.plan.rules();
+    const VisibilityRules& rules = inputs.plan.rules;
     if (!rules.lookback && !rules.lookahead) GTEST_SKIP() << "this pattern has no window";
     const at::Tensor masks = inputs.plan.to_dense_masks(0, 1);
     const at::Tensor behind = masks.to(at::kLong).tril(0).sum(2);
@@ -59,7 +59,7 @@ TEST_P(PlanProperties, PaddingNeverAppears) {
     ASSERT_EQ(counts.masked_select(padded_queries.expand_as(counts)).sum().item<std::int64_t>(), 0);
     ASSERT_EQ(counts.masked_select(padded_keys.expand_as(counts)).sum().item<std::int64_t>(), 0);
     const at::Tensor memberships =
-        inputs.plan.query_index().offsets.diff().view({-1, inputs.plan.heads(), inputs.plan.num_queries()});
+        inputs.plan.query_index.offsets.diff().view({-1, inputs.plan.heads, inputs.plan.num_queries});
     ASSERT_EQ(memberships.masked_select(inputs.valid.logical_not().unsqueeze(1).expand_as(memberships))
                   .sum()
                   .item<std::int64_t>(),
@@ -107,8 +107,8 @@ TEST_P(PlanProperties, PermutingTheBatchPermutesPlanAndResult) {
     }
     const Plan plan = support::plan_for(GetParam(), shuffled, sizes);
     ASSERT_TRUE(plan.to_dense_counts().equal(permuted(inputs.plan.to_dense_counts()))) << "seed " << seed;
-    const at::Tensor straight = attend(inputs.q, inputs.k, inputs.v, inputs.plan.tensors(), {}).output;
-    const at::Tensor result = attend(shuffled.q, shuffled.k, shuffled.v, plan.tensors(), {}).output;
+    const at::Tensor straight = attend(inputs.q, inputs.k, inputs.v, inputs.plan, {}).output;
+    const at::Tensor result = attend(shuffled.q, shuffled.k, shuffled.v, plan, {}).output;
     ASSERT_TRUE(at::allclose(result, permuted(straight), 0.0, 1e-12)) << "seed " << seed;
   }
 }
@@ -134,13 +134,13 @@ TEST(PlanEquality, SeesADifferenceInEveryPart) {
   const Plan plan = make_inputs(full, {.tokens = 4}).plan;
   EXPECT_TRUE(plan == make_inputs(full, {.tokens = 4}).plan);
   EXPECT_FALSE(plan == make_inputs(full, {.tokens = 5}).plan);
-  PlanTensors other = plan.tensors();
+  Plan other = plan;
   other.rules.lookback = 2;
-  EXPECT_FALSE(plan == Plan(other));
-  other = plan.tensors();
+  EXPECT_FALSE(plan == complete_plan(other));
+  other = plan;
   other.groups = other.groups.clone();
   other.groups[0][1] = 3;
-  EXPECT_FALSE(plan == Plan(other));
+  EXPECT_FALSE(plan == complete_plan(other));
 }
 
 }  // namespace

@@ -37,7 +37,7 @@ struct Stack {
     for (MultiHeadAttention& layer : layers) {
       AttentionState state;
       x = x + layer->forward(x, state);
-      for (const PatternPlan& planned : state.plans) result.plans.push_back(planned.plan);
+      result.plans.insert(result.plans.end(), state.plans.begin(), state.plans.end());
     }
     result.output = x;
     return result;

@@ -87,7 +87,7 @@ std::vector<std::string> rooted_paths(const std::string& text) {
   return matches(text, pattern);
 }
 
-// Sources in backticks: `attention/plan/plan.h` below src/ or a part of it, or the bare name of a file that is
+// Sources in backticks: `ops/attend/plan.h` below src/ or a part of it, or the bare name of a file that is
 // anywhere.
 std::vector<std::string> sources_in_backticks(const std::string& text) {
   static const std::regex pattern(R"(`((?:[\w*-]+/)*[\w*.-]+\.(?:h|cpp|inl))(?!\w))");

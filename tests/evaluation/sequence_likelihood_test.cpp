@@ -176,16 +176,16 @@ TEST(SplitSequences, GoOnFromTheLastRankAsFromAWholePass) {
 // whole pass: of each list the last keys before the piece that reads, as far as the window goes.
 std::int64_t words_sent(const Plan& plan, const Ends& ends, std::size_t from, std::size_t to) {
   const std::int64_t begin = from == 0 ? 0 : ends[from - 1];
-  const auto* positions = plan.tensors().key_order.data_ptr<std::int32_t>();
-  const auto* first_group = plan.tensors().unit_offsets.data_ptr<std::int64_t>();
+  const auto* positions = plan.key_order.data_ptr<std::int32_t>();
+  const auto* first_group = plan.unit_offsets.data_ptr<std::int64_t>();
   std::int64_t words = 0;
-  for (std::int64_t head = 0; head < plan.heads(); ++head) {
+  for (std::int64_t head = 0; head < plan.heads; ++head) {
     std::set<std::int32_t> rows;
     for (std::int64_t group = first_group[head]; group < first_group[head + 1]; ++group) {
-      const GroupRange range = group_range(plan.tensors(), group);
+      const GroupRange range = group_range(plan, group);
       std::int64_t end = range.k_begin;
       while (end < range.k_end && positions[end] < ends[to - 1]) ++end;
-      for (std::int64_t k = std::max(range.k_begin, end - plan.rules().lookback.value_or(end)); k < end; ++k) {
+      for (std::int64_t k = std::max(range.k_begin, end - plan.rules.lookback.value_or(end)); k < end; ++k) {
         if (positions[k] < begin || positions[k] >= ends[from]) continue;
         rows.insert(positions[k]);
         ++words;  // its place in the list
@@ -217,7 +217,7 @@ TEST(SplitSequences, SendTheBytesOfTheFormula) {
           bytes += 4 * config.routing.group.key_shift * 2 * 9 * (static_cast<std::int64_t>(ranks) - 1);
           for (std::size_t to = from + 1; to < ranks; ++to) {
             bytes += 8;
-            for (const PatternPlan& group : layer.self.plans) bytes += 4 * words_sent(group.plan, ends, from, to);
+            for (const Plan& group : layer.self.plans) bytes += 4 * words_sent(group, ends, from, to);
           }
         }
         EXPECT_EQ(results[from].bytes_sent, bytes) << to_string(selection) << ", rank " << from << " of " << ranks;

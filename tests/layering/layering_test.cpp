@@ -65,6 +65,8 @@ std::vector<std::string> violations(const std::string& room, const std::string& 
   static const std::regex include_of_room(R"(#include\s*"((routing|lab)(/[a-z_]+)*)/[a-z_0-9]+\.h")");
   static const std::regex include_of_torch(R"(#include\s*<(torch|ATen|c10)/)");
   static const std::regex include_of_app(R"(#include\s*"(apps/|commands\.h))");
+  static const std::regex attends_by_kernels(
+      R"(#include\s*"routing/kernels/attend/attend\.h"|\bkernels::attend_(forward|backward)\b)");
   static const std::regex prints_or_exits(
       R"((std::cout|std::cerr|std::clog|\b[fv]*printf\s*\(|\b(f?puts|putchar)\s*\(|\b(_|quick_)?_?exit\s*\(|\babort\s*\())");
   for (std::sregex_iterator it(text.begin(), text.end(), include_of_room), end; it != end; ++it) {
@@ -75,6 +77,8 @@ std::vector<std::string> violations(const std::string& room, const std::string& 
   const bool torch_free = place_of(room) <= place_of("routing/kernels/optim");
   if (torch_free && std::regex_search(text, include_of_torch)) found.push_back("includes torch");
   if (std::regex_search(text, include_of_app)) found.push_back("includes the program");
+  const bool may_attend = room == "routing/ops/attend" || room == "routing/kernels/attend";
+  if (!may_attend && std::regex_search(text, attends_by_kernels)) found.push_back("attends past routing/ops/attend");
   if (std::regex_search(text, prints_or_exits)) found.push_back("prints or exits");
   return found;
 }
@@ -110,7 +114,7 @@ TEST(Layering, EveryRoomIncludesOnlyRoomsAboveIt) {
 }
 
 TEST(Layering, PlantedViolationsAreFound) {
-  EXPECT_EQ(violations("routing/ops", "#include \"routing/attention/plan/plan.h\"\n").size(), 1U);
+  EXPECT_EQ(violations("routing/ops", "#include \"routing/attention/plan/plan_builder.h\"\n").size(), 1U);
   EXPECT_EQ(violations("routing/ops", "#include \"routing/cellar/plan.h\"\n").size(), 2U);
   EXPECT_EQ(violations("routing/attention/plan", "#include \"routing/attention/cache/head_cache.h\"\n").size(), 1U);
   EXPECT_EQ(violations("routing/training", "#include \"lab/measure/runner.h\"\n").size(), 1U);
@@ -118,6 +122,9 @@ TEST(Layering, PlantedViolationsAreFound) {
   EXPECT_EQ(violations("lab/heads", "std::cout << 1;\n").size(), 1U);
   EXPECT_EQ(violations("routing/core", "if (bad) std::exit(1);\n").size(), 1U);
   EXPECT_EQ(violations("routing/attention", "#include \"commands.h\"\n").size(), 1U);
+  EXPECT_EQ(violations("routing/attention", "#include \"routing/kernels/attend/attend.h\"\n").size(), 1U);
+  EXPECT_EQ(violations("lab/bench", "kernels::attend_forward(problem, output, lse);\n").size(), 1U);
+  EXPECT_TRUE(violations("routing/ops/attend", "#include \"routing/kernels/attend/attend.h\"\n").empty());
   EXPECT_TRUE(
       violations("routing/attention", "#include \"routing/ops/attend/attend.h\"\n#include <ATen/ATen.h>\n").empty());
 }

@@ -18,13 +18,13 @@ TEST(TransformerProbe, HoldsThePlansAndVectorsOfEveryLayerAndChangesNothing) {
     const std::vector<std::vector<GroupProbe>> probes = model->probe(tokens, {});
     ASSERT_EQ(probes.size(), 2U) << item.name;
     for (std::size_t layer = 0; layer < 2; ++layer) {
-      const std::vector<PatternPlan>& plans = model->states()[layer].self.plans;
+      const std::vector<Plan>& plans = model->states()[layer].self.plans;
       const AttentionConfig& config = model->block(layer)->attention()->config();
       ASSERT_EQ(probes[layer].size(), config.head_groups.size()) << item.name;
       std::int64_t heads = 0;
       for (std::size_t group = 0; group < plans.size(); ++group) {
         const GroupProbe& probe = probes[layer][group];
-        EXPECT_TRUE(probe.plan.plan == plans[group].plan) << item.name;
+        EXPECT_TRUE(probe.plan == plans[group]) << item.name;
         EXPECT_EQ(probe.pattern_name, pattern_name(config.head_groups[group].pattern));
         EXPECT_EQ(probe.first_head, heads);
         EXPECT_EQ(probe.queries.sizes(), at::IntArrayRef({2, probe.heads(), 32, 4}));

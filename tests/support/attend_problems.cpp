@@ -45,7 +45,7 @@ std::vector<at::Tensor> Everything::tensors() const {
   return all;
 }
 
-AttendProblem make_problem(const AttendInputs& inputs, const PlanTensors& plan, const AttendOptions& options) {
+AttendProblem make_problem(const AttendInputs& inputs, const Plan& plan, const AttendOptions& options) {
   AttendProblem problem{{as_read(inputs.q), as_read(inputs.k), as_read(inputs.v)}, plan, options, {}};
   problem.options.precision = level_under_test.precision;
   problem.gradient.output = as_read(random_tensor({plan.batch, plan.heads, plan.num_queries, inputs.v.size(3)}, 31));

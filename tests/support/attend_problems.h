@@ -1,9 +1,9 @@
 // One call of attend, run by the fused kernels and by the reference in double on the same numbers.
 #pragma once
 
-#include "routing/attention/plan/plan.h"
 #include "routing/kernels/dispatch/isa.h"
 #include "routing/ops/attend/attend_fused.h"
+#include "routing/ops/attend/plan.h"
 
 #include <cstdint>
 #include <string>
@@ -38,12 +38,12 @@ struct Everything {
 
 struct AttendProblem {
   AttendInputs inputs;  // float, rounded to bfloat16 where the level does so
-  PlanTensors plan;
+  Plan plan;
   AttendOptions options;
   AttendResult gradient;  // what comes into backward
 };
 
-AttendProblem make_problem(const AttendInputs& inputs, const PlanTensors& plan, const AttendOptions& options);
+AttendProblem make_problem(const AttendInputs& inputs, const Plan& plan, const AttendOptions& options);
 // Tables short enough that some offsets are clipped.
 void add_tables(AttendProblem& problem, RelativePosition relative, std::int64_t max = 5);
 // A steep and a flat slope for the two heads.

@@ -16,7 +16,7 @@ inline at::Tensor dense_attention(const GroupProbe& probe) {
       .scale = probe.scale, .merge = probe.merge, .merge_eps = probe.merge_eps, .relative = probe.relative};
   if (probe.relative_key.defined()) options.relative_key = probe.relative_key.to(at::kDouble);
   if (probe.recency.defined()) options.recency = probe.recency.to(at::kDouble);
-  return dense_attend(q, k, v, probe.plan.plan, options).output;
+  return dense_attend(q, k, v, probe.plan, options).output;
 }
 
 }  // namespace routing::support

@@ -26,11 +26,11 @@ at::Tensor safe_logsumexp(const at::Tensor& logits) {
 at::Tensor table_rows(const Plan& plan, std::int64_t group, const AttendOptions& options) {
   const at::Tensor& table = options.relative_key.defined() ? options.relative_key : options.relative_value;
   const std::int64_t max = (table.size(0) - 1) / 2;
-  at::Tensor rows = at::zeros({plan.num_queries(), plan.num_keys()}, at::kLong);
+  at::Tensor rows = at::zeros({plan.num_queries, plan.num_keys}, at::kLong);
   auto numbers = rows.accessor<std::int64_t, 2>();
-  const GroupRange range = group_range(plan.tensors(), group);
-  const auto* keys = plan.tensors().key_order.data_ptr<std::int32_t>() + range.k_begin;
-  const auto* queries = plan.tensors().query_order.data_ptr<std::int32_t>() + range.q_begin;
+  const GroupRange range = group_range(plan, group);
+  const auto* keys = plan.key_order.data_ptr<std::int32_t>() + range.k_begin;
+  const auto* queries = plan.query_order.data_ptr<std::int32_t>() + range.q_begin;
   for (std::int64_t q = 0; q < range.num_queries(); ++q) {
     const std::int64_t i = queries[q];
     const std::int64_t place = std::count_if(keys, keys + range.num_keys(), [&](std::int32_t j) { return j <= i; });
@@ -45,14 +45,14 @@ at::Tensor table_rows(const Plan& plan, std::int64_t group, const AttendOptions&
 at::Tensor dropout_of_group(const Plan& plan, std::int64_t unit, std::int64_t group_in_unit,
                             const AttendOptions& options, const at::Tensor& like) {
   const std::int64_t sample = options.dropout.sample_ids.defined()
-                                  ? options.dropout.sample_ids[unit / plan.heads()].item<std::int64_t>()
-                                  : unit / plan.heads();
-  const std::uint64_t key = dropout_unit_key(options.dropout.key, sample, unit % plan.heads());
-  at::Tensor factors = at::ones({plan.num_queries(), plan.num_keys()}, at::kDouble);
+                                  ? options.dropout.sample_ids[unit / plan.heads].item<std::int64_t>()
+                                  : unit / plan.heads;
+  const std::uint64_t key = dropout_unit_key(options.dropout.key, sample, unit % plan.heads);
+  at::Tensor factors = at::ones({plan.num_queries, plan.num_keys}, at::kDouble);
   if (options.dropout.probability == 0.0) return factors.to(like.scalar_type());
   auto numbers = factors.accessor<double, 2>();
-  for (std::int64_t i = 0; i < plan.num_queries(); ++i) {
-    for (std::int64_t j = 0; j < plan.num_keys(); ++j) {
+  for (std::int64_t i = 0; i < plan.num_queries; ++i) {
+    for (std::int64_t j = 0; j < plan.num_keys; ++j) {
       const bool kept = dropout_keeps(key, static_cast<std::uint32_t>(group_in_unit), static_cast<std::uint32_t>(i),
                                       static_cast<std::uint32_t>(j), options.dropout.probability);
       numbers[i][j] = kept ? 1.0 / (1.0 - options.dropout.probability) : 0.0;
@@ -63,10 +63,10 @@ at::Tensor dropout_of_group(const Plan& plan, std::int64_t unit, std::int64_t gr
 
 // What recency adds to the logits [queries, keys] of a head: the definition, row for row.
 at::Tensor recency_of(const Plan& plan, std::int64_t head, const AttendOptions& options, const at::Tensor& like) {
-  at::Tensor added = at::zeros({plan.num_queries(), plan.num_keys()}, like.options());
+  at::Tensor added = at::zeros({plan.num_queries, plan.num_keys}, like.options());
   if (!options.recency.defined()) return added;
-  const at::Tensor i = at::arange(plan.num_queries(), like.options()).unsqueeze(1);
-  const at::Tensor j = at::arange(plan.num_keys(), like.options()).unsqueeze(0);
+  const at::Tensor i = at::arange(plan.num_queries, like.options()).unsqueeze(1);
+  const at::Tensor j = at::arange(plan.num_keys, like.options()).unsqueeze(0);
   return added - options.recency[head] * (i - j);
 }
 
@@ -92,10 +92,10 @@ UnitResult by_counts(const at::Tensor& q, const at::Tensor& k, const at::Tensor&
 
 UnitResult by_masks(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const Plan& plan, std::int64_t unit,
                     const AttendOptions& options) {
-  const at::Tensor masks = plan.to_dense_masks(unit / plan.heads(), unit % plan.heads());
-  const std::int64_t first_group = plan.tensors().unit_offsets[unit].item<std::int64_t>();
+  const at::Tensor masks = plan.to_dense_masks(unit / plan.heads, unit % plan.heads);
+  const std::int64_t first_group = plan.unit_offsets[unit].item<std::int64_t>();
   const std::int64_t groups = masks.size(0);
-  const at::Tensor recency = recency_of(plan, unit % plan.heads(), options, q.detach());
+  const at::Tensor recency = recency_of(plan, unit % plan.heads, options, q.detach());
   std::vector<at::Tensor> logits_of_groups;
   std::vector<at::Tensor> values_of_groups;
   std::vector<at::Tensor> factors_of_groups;
@@ -142,22 +142,22 @@ AttendResult dense_attend(const at::Tensor& q, const at::Tensor& k, const at::Te
   if (counts_suffice && options.relative == RelativePosition::true_offset) {
     const at::Tensor& table = options.relative_key.defined() ? options.relative_key : options.relative_value;
     const std::int64_t max = (table.size(0) - 1) / 2;
-    const at::Tensor offsets = at::arange(plan.num_keys()).unsqueeze(0) - at::arange(plan.num_queries()).unsqueeze(1);
+    const at::Tensor offsets = at::arange(plan.num_keys).unsqueeze(0) - at::arange(plan.num_queries).unsqueeze(1);
     rows = offsets.clamp(-max, max) + max;
   }
   std::vector<at::Tensor> outputs;
   std::vector<at::Tensor> lses;
-  for (std::int64_t unit = 0; unit < plan.batch() * plan.heads(); ++unit) {
-    const std::int64_t b = unit / plan.heads();
-    const std::int64_t h = unit % plan.heads();
+  for (std::int64_t unit = 0; unit < plan.batch * plan.heads; ++unit) {
+    const std::int64_t b = unit / plan.heads;
+    const std::int64_t h = unit % plan.heads;
     const UnitResult result = counts_suffice ? by_counts(q[b][h], k[b][h], v[b][h], counts[b][h], options, rows,
                                                          recency_of(plan, h, options, q.detach()))
                                              : by_masks(q[b][h], k[b][h], v[b][h], plan, unit, options);
     outputs.push_back(result.output);
     lses.push_back(result.lse);
   }
-  return {at::stack(outputs).view({plan.batch(), plan.heads(), plan.num_queries(), v.size(3)}),
-          at::stack(lses).view({plan.batch(), plan.heads(), plan.num_queries()})};
+  return {at::stack(outputs).view({plan.batch, plan.heads, plan.num_queries, v.size(3)}),
+          at::stack(lses).view({plan.batch, plan.heads, plan.num_queries})};
 }
 
 }  // namespace routing::support

@@ -2,8 +2,8 @@
 // but the definition. Only Plan::to_dense_counts() and to_dense_masks() say what is visible.
 #pragma once
 
-#include "routing/attention/plan/plan.h"
 #include "routing/ops/attend/attend.h"
+#include "routing/ops/attend/plan.h"
 
 namespace routing::support {
 

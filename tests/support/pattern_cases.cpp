@@ -112,12 +112,10 @@ Plan plan_for(const PatternCase& pattern_case, const CaseInputs& inputs, const C
                                                          .dim = sizes.dim,
                                                          .place = {.seed = 7, .layer = 3},
                                                          .options = at::TensorOptions(at::kDouble)});
-  return pattern
-      ->plan({.layout = inputs.layout,
-              .queries = inputs.q,
-              .keys = pattern_case.group.shared_query_key ? at::Tensor() : inputs.k,
-              .training = sizes.training})
-      .plan;
+  return pattern->plan({.layout = inputs.layout,
+                        .queries = inputs.q,
+                        .keys = pattern_case.group.shared_query_key ? at::Tensor() : inputs.k,
+                        .training = sizes.training});
 }
 
 CaseInputs make_inputs(const PatternCase& pattern_case, const CaseSizes& sizes) {

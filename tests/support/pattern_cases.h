@@ -2,9 +2,9 @@
 #pragma once
 
 #include "routing/attention/patterns/pattern.h"
-#include "routing/attention/plan/plan.h"
 #include "routing/config/attention.h"
 #include "routing/core/random.h"
+#include "routing/ops/attend/plan.h"
 
 #include <cstdint>
 #include <ostream>

@@ -6,6 +6,7 @@
 #include "routing/config/words.h"
 #include "routing/core/error.h"
 #include "routing/core/random.h"
+#include "routing/ops/attend/visibility.h"
 #include "routing/ops/layer_norm.h"
 #include "routing/ops/random_fill.h"
 
@@ -134,18 +135,18 @@ AttentionWork::AttentionWork(const std::string& pattern, const AttentionSizes& s
     centroids->update();
   }
   const Plan plan = make_plan();
-  pairs_ = plan.attended_pairs();
+  pairs_ = attended_pairs(plan);
   if (centroids != nullptr) {
-    const auto units = static_cast<double>(plan.batch() * plan.heads() * plan.num_queries());
-    memberships_ = static_cast<double>(plan.query_index().group.numel()) / units;
+    const auto units = static_cast<double>(plan.batch * plan.heads * plan.num_queries);
+    memberships_ = static_cast<double>(plan.query_index.group.numel()) / units;
   }
 }
 
 Plan AttentionWork::make_plan() const {
-  PatternPlan made = pattern_->plan({.layout = layout_, .queries = q_, .keys = k_, .training = true});
+  Plan made = pattern_->plan({.layout = layout_, .queries = q_, .keys = k_, .training = true});
   // Nothing is to be learnt from the runs: every one makes the same plan.
   if (Centroids* const centroids = pattern_->centroids()) centroids->set_pending({});
-  return made.plan;
+  return made;
 }
 
 std::vector<at::Tensor> AttentionWork::leaves() const {
@@ -161,7 +162,7 @@ at::Tensor AttentionWork::attend_over(const Plan& plan, const std::vector<at::Te
                               .merge_eps = heads_.merge_eps,
                               .precision = precision};
   const at::Tensor& k = leaves.size() == 3 ? leaves[2] : leaves[0];
-  return attend(leaves[0], k, leaves[1], plan.tensors(), options).output;
+  return attend(leaves[0], k, leaves[1], plan, options).output;
 }
 
 void AttentionWork::run(Pass pass, MatmulPrecision precision) const {

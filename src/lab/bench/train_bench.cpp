@@ -5,6 +5,7 @@
 #include "routing/core/error.h"
 #include "routing/core/random.h"
 #include "routing/data/sources/byte_corpus.h"
+#include "routing/ops/attend/visibility.h"
 #include "routing/ops/dense/packed_weights.h"
 #include "routing/training/learner.h"
 
@@ -147,8 +148,8 @@ PlanCost attention_step_cost(const TransformerImpl& model) {
   PlanCost cost;
   for (std::size_t layer = 0; layer < model.states().size(); ++layer) {
     const std::int64_t dim = head_dim(attention_of_layer(model.config(), static_cast<std::int64_t>(layer)));
-    for (const PatternPlan& made : model.states()[layer].self.plans) {
-      const std::int64_t pairs = made.plan.attended_pairs();
+    for (const Plan& made : model.states()[layer].self.plans) {
+      const std::int64_t pairs = attended_pairs(made);
       cost.pairs += pairs;
       cost.flops += attention_forward_flops(pairs, dim, dim) + attention_backward_flops(pairs, dim, dim);
     }

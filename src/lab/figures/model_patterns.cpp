@@ -41,15 +41,15 @@ bool is_wanted(const ModelPatternsOptions& options, std::int64_t head, bool firs
 PatternFigure::Row row_of_layer(TransformerImpl& model, std::size_t layer, const ModelPatternsOptions& options) {
   PatternFigure::Row row{.label = "layer " + std::to_string(layer), .panels = {}};
   const AttentionConfig& config = model.block(layer)->attention()->config();
-  const std::vector<PatternPlan>& plans = model.states()[layer].self.plans;
+  const std::vector<Plan>& plans = model.states()[layer].self.plans;
   std::int64_t first_head = 0;
   for (std::size_t group = 0; group < plans.size(); ++group) {
     const HeadGroupConfig& heads = config.head_groups[group];
     for (std::int64_t head = 0; head < heads.heads; ++head) {
       if (!is_wanted(options, first_head + head, head == 0)) continue;
-      row.panels.push_back(panel_of_plan(
-          plans[group].plan, "head " + std::to_string(first_head + head) + ": " + pattern_name(heads.pattern),
-          pattern_caption(heads), head));
+      row.panels.push_back(
+          panel_of_plan(plans[group], "head " + std::to_string(first_head + head) + ": " + pattern_name(heads.pattern),
+                        pattern_caption(heads), head));
     }
     first_head += heads.heads;
   }

@@ -97,8 +97,8 @@ PatternPanel panel_of_plan(const Plan& plan, std::string title, std::string capt
   PatternPanel panel;
   panel.title = std::move(title);
   panel.caption = std::move(caption);
-  panel.num_queries = plan.num_queries();
-  panel.num_keys = plan.num_keys();
+  panel.num_queries = plan.num_queries;
+  panel.num_keys = plan.num_keys;
   const auto cells = static_cast<std::size_t>(panel.num_queries * panel.num_keys);
   panel.group.assign(cells, -1);
   panel.count.assign(cells, 0);
@@ -132,7 +132,7 @@ PatternFigure pattern_gallery(std::int64_t n, std::uint64_t seed) {
                                        .place = {.seed = seed},
                                        .options = at::TensorOptions(at::kDouble)});
         train_centroids(*pattern, n, run, seed);
-        row.panels.push_back(panel_of_plan(pattern->plan({.layout = self_layout(1, 1, n), .queries = tokens}).plan,
+        row.panels.push_back(panel_of_plan(pattern->plan({.layout = self_layout(1, 1, n), .queries = tokens}),
                                            entry.title, entry.caption));
       }
       figure.rows.push_back(std::move(row));

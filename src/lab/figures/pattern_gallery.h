@@ -2,7 +2,7 @@
 #pragma once
 
 #include "lab/figures/pattern_figure.h"
-#include "routing/attention/plan/plan.h"
+#include "routing/ops/attend/plan.h"
 
 #include <cstdint>
 #include <string>

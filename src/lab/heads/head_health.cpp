@@ -21,7 +21,7 @@ struct RoutedGroup {
   std::size_t first;  // in the result
 };
 
-void count_plan(const PlanTensors& plan, HeadHealth* heads) {
+void count_plan(const Plan& plan, HeadHealth* heads) {
   const auto* offsets = plan.unit_offsets.data_ptr<std::int64_t>();
   const auto* rows = plan.query_index.offsets.data_ptr<std::int64_t>();
   for (std::int64_t unit = 0; unit < plan.num_units(); ++unit) {
@@ -151,7 +151,7 @@ std::vector<HeadHealth> head_health_of_tokens(TransformerImpl& model, TokenView 
   // After each batch the model still holds its plans.
   counting.progress = [&](std::int64_t done, std::int64_t all) {
     for (const RoutedGroup& group : routed) {
-      count_plan(model.states()[group.layer].self.plans[group.group].plan.tensors(), &heads[group.first]);
+      count_plan(model.states()[group.layer].self.plans[group.group], &heads[group.first]);
       take_totals(model.block(group.layer)->attention()->centroids(group.group)->evaluated(), &heads[group.first]);
     }
     if (options.progress) options.progress(done, all);

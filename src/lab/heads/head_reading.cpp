@@ -14,7 +14,7 @@ bool is_routed(const GroupProbe& probe) {
 
 // The groups of a query's unit that it is a member of, counted from the first group of the unit.
 std::vector<std::int32_t> clusters_of_query(const GroupProbe& probe, std::int64_t head, std::int64_t query) {
-  const PlanTensors& plan = probe.plan.plan.tensors();
+  const Plan& plan = probe.plan;
   const auto* rows = plan.query_index.offsets.data_ptr<std::int64_t>();
   const auto* groups = plan.query_index.group.data_ptr<std::int64_t>();
   const std::int64_t first_group = plan.unit_offsets.data_ptr<std::int64_t>()[head];

@@ -37,22 +37,21 @@ Difference difference_of(const Plan& plan, std::int64_t head, std::int64_t last)
 }  // namespace
 
 std::vector<KeyLists> key_lists(const Plan& plan, std::int64_t sequence, std::int64_t head, std::int64_t last) {
-  require<InputError>(sequence >= 0 && sequence < plan.batch() && head >= 0 && head < plan.heads() && last >= 0 &&
-                          last < plan.num_queries(),
-                      "key lists: sequence ", sequence, ", head ", head, ", query ", last, " asked for, but there are ",
-                      plan.batch(), " sequences, ", plan.heads(), " heads and ", plan.num_queries(), " queries");
-  const PlanTensors& tensors = plan.tensors();
-  const auto views = shared_views(tensors);
-  const auto* const offsets = tensors.query_index.offsets.data_ptr<std::int64_t>();
-  const auto* const groups = tensors.query_index.group.data_ptr<std::int64_t>();
-  const auto* const ranks = tensors.query_index.rank.data_ptr<std::int32_t>();
-  const auto* const positions = tensors.key_order.data_ptr<std::int32_t>();
-  const std::int64_t first_row = (sequence * plan.heads() + head) * plan.num_queries();
+  require<InputError>(
+      sequence >= 0 && sequence < plan.batch && head >= 0 && head < plan.heads && last >= 0 && last < plan.num_queries,
+      "key lists: sequence ", sequence, ", head ", head, ", query ", last, " asked for, but there are ", plan.batch,
+      " sequences, ", plan.heads, " heads and ", plan.num_queries, " queries");
+  const auto views = shared_views(plan);
+  const auto* const offsets = plan.query_index.offsets.data_ptr<std::int64_t>();
+  const auto* const groups = plan.query_index.group.data_ptr<std::int64_t>();
+  const auto* const ranks = plan.query_index.rank.data_ptr<std::int32_t>();
+  const auto* const positions = plan.key_order.data_ptr<std::int32_t>();
+  const std::int64_t first_row = (sequence * plan.heads + head) * plan.num_queries;
   std::vector<KeyLists> result(static_cast<std::size_t>(last) + 1);
   for (std::int64_t query = 0; query <= last; ++query) {
     KeyLists& lists = result[static_cast<std::size_t>(query)];
     for (std::int64_t entry = offsets[first_row + query]; entry < offsets[first_row + query + 1]; ++entry) {
-      const std::int64_t first_key = group_range(tensors, groups[entry]).k_begin;
+      const std::int64_t first_key = group_range(plan, groups[entry]).k_begin;
       const std::int64_t number = views->group_offsets[static_cast<std::size_t>(groups[entry])] + ranks[entry];
       const QueryView& view = views->views[static_cast<std::size_t>(number)];
       std::vector<std::int32_t>& keys = lists.emplace_back();
@@ -73,8 +72,8 @@ std::vector<PlanLeak> first_plan_leaks(std::span<const BlockState> states, std::
   for (std::size_t layer = 0; layer < states.size() && leaks.empty(); ++layer) {
     std::int64_t first_head = 0;
     for (std::size_t group = 0; group < states[layer].self.plans.size(); ++group) {
-      const Plan& plan = states[layer].self.plans[group].plan;
-      for (std::int64_t head = 0; head < plan.heads(); ++head) {
+      const Plan& plan = states[layer].self.plans[group];
+      for (std::int64_t head = 0; head < plan.heads; ++head) {
         const Difference difference = difference_of(plan, head, last);
         if (difference.queries + difference.later_keys == 0) continue;
         leaks.push_back({.layer = static_cast<std::int64_t>(layer),
@@ -84,7 +83,7 @@ std::vector<PlanLeak> first_plan_leaks(std::span<const BlockState> states, std::
                          .later_keys = difference.later_keys,
                          .queries_checked = last + 1});
       }
-      first_head += plan.heads();
+      first_head += plan.heads;
     }
   }
   return leaks;

@@ -2,6 +2,7 @@
 
 #include "lab/leak/leak_report.h"
 #include "routing/core/error.h"
+#include "routing/ops/attend/visibility.h"
 #include "routing/training/learner.h"
 
 #include <algorithm>
@@ -32,13 +33,13 @@ ContentPairs content_pairs(TransformerImpl& model, const at::Tensor& tokens, Mat
   for (std::size_t layer = 0; layer < model.states().size(); ++layer) {
     const AttentionConfig attention = attention_of_layer(model.config(), static_cast<std::int64_t>(layer));
     for (std::size_t group = 0; group < attention.head_groups.size(); ++group) {
-      const Plan& plan = model.states()[layer].self.plans.at(group).plan;
+      const Plan& plan = model.states()[layer].self.plans.at(group);
       const double of_group =
-          static_cast<double>(plan.attended_pairs()) / static_cast<double>(plan.batch() * plan.num_queries());
+          static_cast<double>(attended_pairs(plan)) / static_cast<double>(plan.batch * plan.num_queries);
       result.of_model += of_group;
       const bool local = std::holds_alternative<LocalPattern>(attention.head_groups[group].pattern);
       if (local != all_local) continue;
-      result.heads += plan.heads();
+      result.heads += plan.heads;
       pairs += of_group;
     }
   }

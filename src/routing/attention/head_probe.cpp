@@ -12,10 +12,10 @@ namespace routing {
 namespace {
 
 void check_place(const GroupProbe& probe, const ProbedQuery& at) {
-  const Plan& plan = probe.plan.plan;
-  require<InputError>(at.sequence >= 0 && at.sequence < plan.batch() && at.head >= 0 && at.head < plan.heads() &&
-                          at.query >= 0 && at.query < plan.num_queries(),
-                      "a probe of ", plan.batch(), " sequences, ", plan.heads(), " heads and ", plan.num_queries(),
+  const Plan& plan = probe.plan;
+  require<InputError>(at.sequence >= 0 && at.sequence < plan.batch && at.head >= 0 && at.head < plan.heads &&
+                          at.query >= 0 && at.query < plan.num_queries,
+                      "a probe of ", plan.batch, " sequences, ", plan.heads, " heads and ", plan.num_queries,
                       " queries was asked for query ", at.query, " of head ", at.head, " of sequence ", at.sequence,
                       "; all count from 0");
 }
@@ -89,7 +89,7 @@ template <class Products>
 ReadKeys read_group(const GroupProbe& probe, const Products& products, const PlanViews& views,
                     const Membership& membership) {
   const auto& [query, group, number] = membership;
-  const PlanTensors& plan = probe.plan.plan.tensors();
+  const Plan& plan = probe.plan;
   const QueryView& view = views.views[static_cast<std::size_t>(number)];
   const auto* positions = plan.key_order.data_ptr<std::int32_t>() + group_range(plan, group).k_begin;
   ReadKeys read;
@@ -140,7 +140,7 @@ AttentionRow merge_keys(const std::vector<ReadKeys>& groups) {
 
 template <class Products>
 AttentionRow row_of(const GroupProbe& probe, const Products& products, const ProbedQuery& at) {
-  const PlanTensors& plan = probe.plan.plan.tensors();
+  const Plan& plan = probe.plan;
   const auto views = shared_views(plan);
   const std::int64_t row = (at.sequence * plan.heads + at.head) * plan.num_queries + at.query;
   const auto* offsets = plan.query_index.offsets.data_ptr<std::int64_t>();

@@ -24,7 +24,7 @@ struct GroupProbe {
   std::int64_t first_head = 0;    // number of the group's first head in its layer
   at::Tensor queries = {};        // [batch, heads, queries, dim], contiguous, float or double, on the CPU;
   at::Tensor keys = {};           // [batch, heads, keys, dim]: normalised as attended with, set also where shared
-  PatternPlan plan;               // what was attended over
+  Plan plan = {};                 // what was attended over
   double scale = 1.0;
   Merge merge = Merge::lse;
   double merge_eps = 0.0;
@@ -32,9 +32,9 @@ struct GroupProbe {
   at::Tensor relative_key = {};  // [2 * max + 1, dim], of the type of the queries; undefined means zero
   at::Tensor recency = {};       // [heads] of the group, of the type of the queries; undefined means zero
 
-  std::int64_t heads() const { return plan.plan.heads(); }
-  std::int64_t num_queries() const { return plan.plan.num_queries(); }
-  std::int64_t num_keys() const { return plan.plan.num_keys(); }
+  std::int64_t heads() const { return plan.heads; }
+  std::int64_t num_queries() const { return plan.num_queries; }
+  std::int64_t num_keys() const { return plan.num_keys; }
 };
 
 // The vectors of a probe as it keeps them: without a graph, contiguous and on the CPU. Undefined stays so.

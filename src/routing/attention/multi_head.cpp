@@ -8,9 +8,7 @@
 #include "routing/ops/layer_norm.h"
 #include "routing/ops/unit_length.h"
 
-#include <algorithm>
 #include <cmath>
-#include <limits>
 #include <string>
 #include <utility>
 
@@ -171,7 +169,17 @@ double MultiHeadAttentionImpl::scale_of(const Group& group) const {
   return group.config.scale.value_or(1.0 / std::sqrt(static_cast<double>(head_dim_)));
 }
 
-GroupProbe MultiHeadAttentionImpl::make_probe(const Group& group, const QueryKey& qk, const PatternPlan& plan) const {
+AttendOptions MultiHeadAttentionImpl::attend_options(const Group& group, const at::TensorOptions& type) const {
+  return {.scale = scale_of(group),
+          .merge = group.config.merge,
+          .merge_eps = group.config.merge_eps,
+          .relative = group.config.relative,
+          .relative_key = group.relative_key,
+          .relative_value = group.relative_value,
+          .recency = slopes_for_attend(group.recency_slopes, type)};
+}
+
+GroupProbe MultiHeadAttentionImpl::make_probe(const Group& group, const QueryKey& qk, const Plan& plan) const {
   const at::Tensor queries = probe_vectors(qk.q);
   return {.pattern_name = pattern_name(group.config.pattern),
           .first_head = group.first_head,
@@ -206,20 +214,14 @@ at::Tensor MultiHeadAttentionImpl::attend_group(std::size_t index, const QueryKe
     const at::Tensor loss = group.pattern->auxiliary_loss(attended.chosen_queries, separate_keys, state.plans[index]);
     if (loss.defined()) state.auxiliary_loss = state.auxiliary_loss.defined() ? state.auxiliary_loss + loss : loss;
   }
-  AttendOptions options{.scale = scale_of(group),
-                        .merge = group.config.merge,
-                        .merge_eps = group.config.merge_eps,
-                        .relative = group.config.relative,
-                        .relative_key = group.relative_key,
-                        .relative_value = group.relative_value,
-                        .recency = slopes_for_attend(group.recency_slopes, qk.q.options()),
-                        .precision = state.precision};
+  AttendOptions options = attend_options(group, qk.q.options());
+  options.precision = state.precision;
   if (is_training() && config_.dropout > 0.0) {
     options.dropout = {.probability = config_.dropout,
                        .key = place_.key("attention dropout", {index, state.step}),
                        .sample_ids = state.sample_ids};
   }
-  return attend(qk.q, qk.k, v, state.plans[index].plan.tensors(), options).output;
+  return attend(qk.q, qk.k, v, state.plans[index], options).output;
 }
 
 std::vector<MultiHeadAttentionImpl::GroupRows> MultiHeadAttentionImpl::group_rows(const at::Tensor& input,
@@ -275,37 +277,6 @@ at::Tensor MultiHeadAttentionImpl::merge_heads(const at::Tensor& merged, MatmulP
   const at::Tensor mixed =
       head_mix_weight_.defined() ? linear(merged, head_mix_weight_, {}, {.precision = precision}) : merged;
   return linear(mixed.flatten(2), output_weight_, {}, {.precision = precision});
-}
-
-std::vector<RoutingStatistics> MultiHeadAttentionImpl::update_centroids() {
-  std::vector<RoutingStatistics> statistics;
-  for (const Group& group : groups_) {
-    if (Centroids* centroids = group.pattern->centroids()) statistics.push_back(centroids->update());
-  }
-  return statistics;
-}
-
-bool MultiHeadAttentionImpl::collected_is_finite() {
-  return std::all_of(groups_.begin(), groups_.end(), [](const Group& group) {
-    const Centroids* centroids = group.pattern->centroids();
-    return centroids == nullptr || centroids->pending_is_finite();
-  });
-}
-
-void MultiHeadAttentionImpl::forget_collected() {
-  for (const Group& group : groups_) {
-    if (Centroids* centroids = group.pattern->centroids()) centroids->set_pending({});
-  }
-}
-
-std::vector<RoutingStatistics> MultiHeadAttentionImpl::take_evaluation_statistics() {
-  std::vector<RoutingStatistics> statistics;
-  for (const Group& group : groups_) {
-    if (Centroids* centroids = group.pattern->centroids()) {
-      statistics.push_back(centroids->take_evaluation_statistics());
-    }
-  }
-  return statistics;
 }
 
 }  // namespace routing

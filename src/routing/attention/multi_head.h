@@ -14,10 +14,10 @@
 #include "routing/attention/cache/piece_exchange.h"
 #include "routing/attention/head_probe.h"
 #include "routing/attention/patterns/pattern.h"
-#include "routing/attention/plan/plan.h"
 #include "routing/attention/routing/centroids.h"
 #include "routing/config/attention.h"
 #include "routing/ops/attend/attend.h"
+#include "routing/ops/attend/plan.h"
 #include "routing/ops/dense/linear.h"
 
 #include <ATen/ATen.h>
@@ -40,7 +40,7 @@ struct AttentionState {
   at::Tensor sample_ids = {};
   MatmulPrecision precision = MatmulPrecision::fp32;  // of projections and attention
   std::uint64_t step = 0;               // counts training forwards: names the draws of dropout and random patterns
-  std::vector<PatternPlan> plans = {};  // one per head group: what the last forward used
+  std::vector<Plan> plans = {};         // one per head group: what the last forward used
   bool reuse_plans = false;             // attend over `plans` instead of making new ones (activation checkpointing)
   bool keep_probes = false;             // keep what heads attend with, for analysis; in evaluation only
   std::vector<GroupProbe> probes = {};  // one per head group: those of the last such forward
@@ -75,16 +75,7 @@ class MultiHeadAttentionImpl : public torch::nn::Module {
   };
   void set_memory(AttentionCache& cache, std::int64_t sequence, const Memory& memory, MatmulPrecision precision) const;
 
-  // Moves the centroids of the routed groups by what the training forwards since the last call saw. To be called once
-  // after each optimiser step; the statistics come in the order of the routed groups.
-  std::vector<RoutingStatistics> update_centroids();
-  // The same statistics of forwards in evaluation since the last call; changes nothing else.
-  std::vector<RoutingStatistics> take_evaluation_statistics();
-  // May update_centroids() be called, or were there tokens that are not finite?
-  bool collected_is_finite();
-  // Forgets what training forwards collected since the last update, for a step that is given up.
-  void forget_collected();
-  // The centroids of head group `index`; null where it is not routed.
+  // The centroids of head group `index`, to be updated once after each optimiser step; null where it is not routed.
   Centroids* centroids(std::size_t index) { return groups_.at(index).pattern->centroids(); }
 
   const AttentionConfig& config() const { return config_; }
@@ -124,6 +115,8 @@ class MultiHeadAttentionImpl : public torch::nn::Module {
   at::Tensor prepared_queries(const Group& group, const at::Tensor& mine) const;
   static at::Tensor prepared_keys(const Group& group, const at::Tensor& mine);
   double scale_of(const Group& group) const;
+  // How the group attends in evaluation and in float32; slopes of this type.
+  AttendOptions attend_options(const Group& group, const at::TensorOptions& type) const;
   // … and as the group attends with them: queries times the factor that their head has learned, keys shifted.
   struct Attended {
     QueryKey query_key;
@@ -150,7 +143,7 @@ class MultiHeadAttentionImpl : public torch::nn::Module {
                            AttentionCache& cache) const;
   void attend_cached(std::size_t index, const CachedTokens& tokens, const CachedCall& call, AttentionCache& cache,
                      at::Tensor& output) const;
-  GroupProbe make_probe(const Group& group, const QueryKey& qk, const PatternPlan& plan) const;
+  GroupProbe make_probe(const Group& group, const QueryKey& qk, const Plan& plan) const;
   at::Tensor attend_group(std::size_t index, const QueryKey& chosen, const at::Tensor& v, AttentionState& state,
                           const TokenLayout& layout);
 

@@ -1,10 +1,9 @@
 // The part of MultiHeadAttention that reads sequences piece by piece.
 #include "routing/attention/cache/sequence_pieces.h"
 #include "routing/attention/multi_head.h"
-#include "routing/attention/patterns/recency.h"
 #include "routing/attention/patterns/shifted_keys.h"
 #include "routing/core/error.h"
-#include "routing/kernels/attend/attend.h"
+#include "routing/ops/attend/attend_fused.h"
 #include "routing/ops/attend/head_rows.h"
 #include "routing/ops/attend/head_tensors.h"
 
@@ -13,10 +12,6 @@
 
 namespace routing {
 namespace {
-
-const float* numbers_or_null(const at::Tensor& table) {
-  return table.defined() ? table.data_ptr<float>() : nullptr;
-}
 
 std::string why_not(const HeadGroupConfig& group, AttentionKind kind) {
   if (std::holds_alternative<RandomPattern>(group.pattern)) return "random heads draw from the whole sequence";
@@ -52,12 +47,11 @@ AttentionCache MultiHeadAttentionImpl::make_cache() const {
                                .rules = *group.pattern->list_rules(),
                                .self = group.config.self,
                                .memory = config_.kind == AttentionKind::cross};
-    const auto table = [](const at::Tensor& rows) { return rows.defined() ? rows.detach().contiguous() : rows; };
-    cache.groups_.push_back({.heads = HeadCache(shape),
-                             .shape = shape,
-                             .relative_key = table(group.relative_key),
-                             .relative_value = table(group.relative_value),
-                             .recency = slopes_for_attend(group.recency_slopes, at::kFloat)});
+    AttendOptions options = attend_options(group, at::kFloat);
+    for (at::Tensor* table : {&options.relative_key, &options.relative_value}) {
+      if (table->defined()) *table = table->detach().contiguous();
+    }
+    cache.groups_.push_back({.heads = HeadCache(shape), .options = std::move(options)});
   }
   return cache;
 }
@@ -166,27 +160,11 @@ void MultiHeadAttentionImpl::attend_cached(std::size_t index, const CachedTokens
   for (std::size_t number = 0; read.last_queries.defined() && number < call.sequences.size(); ++number) {
     kept.last_queries[call.sequences[number]] = read.last_queries[static_cast<std::int64_t>(number)];
   }
-  const at::Tensor& table = kept.relative_key.defined() ? kept.relative_key : kept.relative_value;
-  kernels::AttendProblem problem{.plan = kept.last_plan.plan(),
-                                 .rules = {.dim = kept.shape.key_dim,
-                                           .value_dim = kept.shape.value_dim,
-                                           .scale = scale_of(group),
-                                           .merge = group.config.merge,
-                                           .merge_eps = group.config.merge_eps,
-                                           .relative = group.config.relative,
-                                           .max_relative = table.defined() ? (table.size(0) - 1) / 2 : 0,
-                                           .relative_key = numbers_or_null(kept.relative_key),
-                                           .relative_value = numbers_or_null(kept.relative_value),
-                                           .recency_slopes = numbers_or_null(kept.recency),
-                                           .bf16 = call.precision == MatmulPrecision::bf16},
-                                 .q = read_rows(read.queries),
-                                 .k = kept.heads.key_rows(),
-                                 .v = kept.heads.value_rows()};
-  problem.rules.packed_tables = AttentionCache::tables_for(kept, problem.rules);
-  at::Tensor mine = output.narrow(2, group.first_head, group.config.heads);
-  std::vector<float> lse(static_cast<std::size_t>(output.size(0) * group.config.heads * output.size(1)));
-  kernels::attend_forward(problem, {mine.data_ptr<float>(), mine.stride(0), mine.stride(2), mine.stride(1)},
-                          lse.data());
+  kept.options.precision = call.precision;
+  // Heads stand inside of tokens there.
+  float* const mine = output.data_ptr<float>() + group.first_head * output.stride(2);
+  attend_kept(read.queries, {kept.heads.keys(), kept.heads.values(), kept.tables}, kept.last_plan, kept.options,
+              {mine, output.stride(0), output.stride(2), output.stride(1)});
   kept.heads.release(call.sequences);
 }
 

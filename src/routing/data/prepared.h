@@ -56,7 +56,7 @@ DataFacts read_data_facts(const std::filesystem::path& folder);
 // The file of the tokeniser in such a folder; empty for bytes and images.
 std::filesystem::path tokenizer_file(const std::filesystem::path& folder, TokenKind tokens);
 
-// Where open_dataset() keeps what it has tokenised: data.cache, or $XDG_CACHE_HOME/routing, or ~/.cache/routing; and in
+// Where a Dataset keeps what it has tokenised: data.cache, or $XDG_CACHE_HOME/routing, or ~/.cache/routing; and in
 // it a folder named by the source's files with their sizes and times, the tokens and the vocabulary.
 std::filesystem::path cache_folder(const DataConfig& config, bool train_needed = true);
 

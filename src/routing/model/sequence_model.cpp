@@ -17,27 +17,23 @@ void SequenceModel::add_attention(std::int64_t layer, MultiHeadAttention attenti
 
 std::vector<LayerStatistics> SequenceModel::update_centroids() {
   std::vector<LayerStatistics> all;
-  for (Site& site : sites_) {
-    for (RoutingStatistics& statistics : site.attention->update_centroids()) {
-      all.push_back({site.layer, std::move(statistics), site.attention->config().name});
-    }
+  for (const RoutedGroup& group : routed_groups()) {
+    all.push_back({group.layer, group.centroids->update(), group.attention});
   }
   return all;
 }
 
 std::vector<LayerStatistics> SequenceModel::take_evaluation_statistics() {
   std::vector<LayerStatistics> all;
-  for (Site& site : sites_) {
-    for (RoutingStatistics& statistics : site.attention->take_evaluation_statistics()) {
-      all.push_back({site.layer, std::move(statistics), site.attention->config().name});
-    }
+  for (const RoutedGroup& group : routed_groups()) {
+    all.push_back({group.layer, group.centroids->take_evaluation_statistics(), group.attention});
   }
   return all;
 }
 
 std::string SequenceModel::attention_with_nonfinite_tokens() {
-  for (Site& site : sites_) {
-    if (!site.attention->collected_is_finite()) return site.attention->config().name;
+  for (const RoutedGroup& group : routed_groups()) {
+    if (!group.centroids->pending_is_finite()) return group.attention;
   }
   return "";
 }
@@ -47,14 +43,14 @@ std::vector<SequenceModel::RoutedGroup> SequenceModel::routed_groups() {
   for (Site& site : sites_) {
     for (std::size_t index = 0; index < site.attention->config().head_groups.size(); ++index) {
       Centroids* const centroids = site.attention->centroids(index);
-      if (centroids != nullptr) groups.push_back({site.attention->config().name, centroids});
+      if (centroids != nullptr) groups.push_back({site.layer, site.attention->config().name, centroids});
     }
   }
   return groups;
 }
 
 void SequenceModel::forget_collected() {
-  for (Site& site : sites_) site.attention->forget_collected();
+  for (const RoutedGroup& group : routed_groups()) group.centroids->set_pending({});
 }
 
 std::int64_t SequenceModel::num_parameters() const {

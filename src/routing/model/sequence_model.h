@@ -38,14 +38,17 @@ class SequenceModel : public torch::nn::Module {
   };
   virtual Loss loss(const TokenBatch& batch, const ForwardContext& context) = 0;
 
-  // Once after each optimiser step; see MultiHeadAttention.
+  // Moves the centroids of all routed groups by what the training forwards since the last call saw. To be called once
+  // after each optimiser step.
   std::vector<LayerStatistics> update_centroids();
+  // The same statistics of forwards in evaluation since the last call; changes nothing else.
   std::vector<LayerStatistics> take_evaluation_statistics();
   // The name of the first attention whose routed heads saw tokens that are not finite since the last update; empty if
   // none did.
   std::string attention_with_nonfinite_tokens();
   // All groups of routed heads, in the order of statistics.
   struct RoutedGroup {
+    std::int64_t layer = 0;
     std::string attention = {};  // by name, as in LayerStatistics
     Centroids* centroids = nullptr;
   };

@@ -36,7 +36,7 @@ double memberships(const HeadGroupConfig& group, std::int64_t n) {
   return 1.0 + kWithoutAny;
 }
 
-// Offsets of a token's entries; then list, group, rank and view of each membership (ops/attend/plan_tensors.h,
+// Offsets of a token's entries; then list, group, rank and view of each membership (ops/attend/plan.h,
 // visibility.h).
 double plan_bytes_a_token(const HeadGroupConfig& group, std::int64_t n) {
   return static_cast<double>(group.heads) * (8.0 + memberships(group, n) * (4 + 8 + 4 + 16));

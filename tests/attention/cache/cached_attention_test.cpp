@@ -123,7 +123,7 @@ TEST_P(CachedAttention, TokensJoinTheGroupsOfTheWholePlan) {
   AttentionState state;
   const at::Tensor input = random_tensor({1, 150, kWidth}, 4, at::kFloat);
   attention->forward(input, state);
-  const Plan& plan = state.plans[0].plan;
+  const Plan& plan = state.plans[0];
   const std::vector<at::Tensor> masks{plan.to_dense_masks(0, 0), plan.to_dense_masks(0, 1)};
   AttentionCache cache = attention->make_cache();
   cache.add_sequence(0);

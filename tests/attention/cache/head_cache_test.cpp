@@ -51,7 +51,7 @@ TEST(HeadCache, AWindowHoldsItsLastKeysOnly) {
   const Numbers sequence{0};
   cache.add_sequence(0);
   Tokens five(5);
-  const CachedPlan plan = cache.append(five.in(sequence, {1}));
+  const KeptPlan plan = cache.append(five.in(sequence, {1}));
   EXPECT_EQ(cache.rows_in_use(), 5);
   EXPECT_EQ(plan.keys_of(0, 0, 1), (std::vector<std::int32_t>{0, 1}));
   EXPECT_EQ(plan.keys_of(0, 0, 4), (std::vector<std::int32_t>{2, 3, 4}));
@@ -78,16 +78,16 @@ TEST(HeadCache, CompactingKeepsRowsRanksAndHolders) {
   cache.compact();
   EXPECT_EQ(cache.bytes(), 3 * 2 * 4);
   EXPECT_EQ(cache.rows_in_use(), 3);
-  const float* keys = cache.key_rows().data;
-  const float* values = cache.value_rows().data;
+  const float* keys = cache.keys().data_ptr<float>();
+  const float* values = cache.values().data_ptr<float>();
   EXPECT_EQ(std::vector<float>(keys, keys + 3), (std::vector<float>{9970, 9980, 9990}));
   EXPECT_EQ(std::vector<float>(values, values + 3), (std::vector<float>{-997, -998, -999}));
   cache.compact();
   EXPECT_EQ(cache.bytes(), 3 * 2 * 4) << "there is nothing to hand back";
   Tokens two(2);
-  const CachedPlan plan = cache.append(two.in(sequence, {0}));
+  const KeptPlan plan = cache.append(two.in(sequence, {0}));
   EXPECT_EQ(plan.keys_of(0, 0, 1), (std::vector<std::int32_t>{999, 1000, 1001}));
-  EXPECT_EQ(plan.plan().views[0].key_to % 64, 1001 % 64) << "ranks are those of the whole list";
+  EXPECT_EQ(plan.views.views[0].key_to % 64, 1001 % 64) << "ranks are those of the whole list";
   cache.release(sequence);
   EXPECT_EQ(cache.rows_in_use(), 5) << "list 1 and the fork still hold the old ones";
   cache.drop_sequence(0);
@@ -104,7 +104,7 @@ TEST(HeadCache, ATokenInSeveralListsIsKeptOnceUntilTheLastLetsGo) {
   cache.add_sequence(0);
   Tokens one(1);
   const auto add = [&](const std::vector<std::int32_t>& lists) {
-    const CachedPlan plan = cache.append(one.in(sequence, lists));
+    const KeptPlan plan = cache.append(one.in(sequence, lists));
     cache.release(sequence);
     return plan.keys_of(0, 0, 0);
   };
@@ -146,7 +146,7 @@ TEST(HeadCache, BlocksReadThemselvesAndTheOneBefore) {
   const Numbers sequence{0};
   cache.add_sequence(0);
   Tokens seven(7);
-  const CachedPlan plan = cache.append(seven.in(sequence, {0}));
+  const KeptPlan plan = cache.append(seven.in(sequence, {0}));
   EXPECT_EQ(plan.keys_of(0, 0, 5), (std::vector<std::int32_t>{0, 1, 2, 3, 4, 5}));
   EXPECT_EQ(plan.keys_of(0, 0, 6), (std::vector<std::int32_t>{3, 4, 5, 6}));
   cache.release(sequence);
@@ -171,25 +171,25 @@ TEST(HeadCache, AKeyOfSeveralListsCountsInTheFirstThatIsRead) {
   EXPECT_EQ(cache.append(one.in({0}, {0, 1})).keys_of(0, 0, 0), (std::vector<std::int32_t>{0, 1}));
   EXPECT_EQ(cache.append(one.in({0}, {0})).keys_of(0, 0, 0), (std::vector<std::int32_t>{1, 2}));
   // List 0 has moved on to 2 and 3: key 0 counts in list 2, key 3 is in all.
-  const CachedPlan plan = cache.append(one.in({0}, {0, 1, 2}));
+  const KeptPlan plan = cache.append(one.in({0}, {0, 1, 2}));
   EXPECT_EQ(plan.keys_of(0, 0, 0), (std::vector<std::int32_t>{2, 3, 1, 0}));
-  EXPECT_TRUE(plan.plan().repeats.any());
+  EXPECT_TRUE(plan.views.repeats.keys().any());
   // A plan that is made from the memory of another has nothing of it.
   HeadCache plain = cache_of({.lists = 3});
   plain.add_sequence(0);
-  EXPECT_FALSE(plain.append(one.in({0}, {0, 1}), plan).plan().repeats.any());
+  EXPECT_FALSE(plain.append(one.in({0}, {0, 1}), plan).views.repeats.keys().any());
 }
 
 TEST(HeadCache, RowsHoldWhatTheyWereGiven) {
   HeadCache cache = cache_of({});
   cache.add_sequence(0);
   Tokens three(3);
-  const CachedPlan plan = cache.append(three.in({0}, {0}));
-  EXPECT_EQ(plan.plan().num_queries, 3);
+  const KeptPlan plan = cache.append(three.in({0}, {0}));
+  EXPECT_EQ(plan.num_queries, 3);
   for (std::int64_t row = 0; row < 3; ++row) {
     // Rows are handed out in order while none is free.
-    EXPECT_EQ(cache.key_rows().data[row], static_cast<float>(10 * row));
-    EXPECT_EQ(cache.value_rows().data[row], static_cast<float>(-row));
+    EXPECT_EQ(cache.keys().data_ptr<float>()[row], static_cast<float>(10 * row));
+    EXPECT_EQ(cache.values().data_ptr<float>()[row], static_cast<float>(-row));
   }
 }
 

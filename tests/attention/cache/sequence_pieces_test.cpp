@@ -62,7 +62,7 @@ struct Piece {
     const PieceKeys group{.cache = &cache, .keys = keys, .values = values, .key_lists = lists};
     take_keys_before(with, 0, std::span(&group, 1));
   }
-  CachedPlan read() {
+  KeptPlan read() {
     const auto rows = [](const at::Tensor& t) {
       return kernels::HeadRows<const float>{.data = t.data_ptr<float>(), .row_stride = 1};
     };
@@ -112,15 +112,15 @@ TEST(SequencePieces, ReadWhatStandsBeforeThemAtItsOwnRank) {
   exchange.received[1] = {1, 5, word(50), word(-5), 0};
   last.exchange(exchange);
   EXPECT_EQ(last.cache.rows_in_use(), 5);
-  const CachedPlan plan = last.read();
+  const KeptPlan plan = last.read();
   EXPECT_EQ(plan.keys_of(0, 0, 0), (Words{4, 5, 6}));
   EXPECT_EQ(plan.keys_of(0, 0, 1), (Words{1, 2, 7}));
   // Token 6 is key 5 of list 0, of which keys 3 … 5 are seen: the place in front of which tiles begin is 0.
-  EXPECT_EQ(plan.plan().views[0].key_from, 3);
-  EXPECT_EQ(plan.plan().views[0].key_to, 6);
-  const float* rows = last.cache.key_rows().data;
+  EXPECT_EQ(plan.views.views[0].key_from, 3);
+  EXPECT_EQ(plan.views.views[0].key_to, 6);
+  const float* rows = last.cache.keys().data_ptr<float>();
   EXPECT_EQ(std::vector<float>(rows, rows + 5), (std::vector<float>{10, 20, 30, 40, 50}));
-  const float* numbers = last.cache.value_rows().data;
+  const float* numbers = last.cache.values().data_ptr<float>();
   EXPECT_EQ(std::vector<float>(numbers, numbers + 5), (std::vector<float>{-1, -2, -3, -4, -5}));
   last.cache.release(last.sequences);
   last.cache.drop_sequence(0);

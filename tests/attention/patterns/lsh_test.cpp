@@ -3,6 +3,7 @@
 #include "routing/attention/patterns/pattern.h"
 #include "routing/core/error.h"
 #include "routing/ops/attend/attend.h"
+#include "routing/ops/attend/visibility.h"
 #include "support/pattern_cases.h"
 
 #include <gtest/gtest.h>
@@ -48,8 +49,8 @@ TEST(LshRotations, OfAHeadDoNotDependOnHowManyHeadsThereAre) {
 TEST(LshPlan, HandWorkedGroups) {
   const at::Tensor buckets = at::tensor({1, 0, 1, 1, 0}, at::kInt).view({1, 1, 1, 5});
   const Plan plan = lsh_plan(self_layout(1, 1, 5), {.buckets = 2}, {.lookback = 2, .causal = true}, buckets);
-  EXPECT_TRUE(plan.tensors().query_order.equal(at::tensor({1, 4, 0, 2, 3}, at::kInt)));
-  EXPECT_TRUE(plan.tensors().groups.equal(at::tensor({0, 2, 0, 2, 2, 5, 2, 5}, at::kLong).view({2, 4})));
+  EXPECT_TRUE(plan.query_order.equal(at::tensor({1, 4, 0, 2, 3}, at::kInt)));
+  EXPECT_TRUE(plan.groups.equal(at::tensor({0, 2, 0, 2, 2, 5, 2, 5}, at::kLong).view({2, 4})));
   const at::Tensor expected = at::tensor({1, 0, 0, 0, 0,  //
                                           0, 1, 0, 0, 0,  //
                                           1, 0, 1, 0, 0,  //
@@ -68,7 +69,7 @@ TEST(LshPlan, EveryRealTokenHasOneBucketARound) {
   const at::Tensor queries = lsh_buckets(random_tensor({3, 2, 30, 4}, 1), rotations);
   const at::Tensor keys = lsh_buckets(random_tensor({3, 2, 30, 4}, 2), rotations);
   const Plan plan = lsh_plan(self_layout(3, 2, 30, valid), pattern, {.causal = true}, queries, keys);
-  for (const MemberIndex& index : {plan.query_index(), plan.key_index()}) {
+  for (const MemberIndex& index : {plan.query_index, index_members(plan, Side::keys)}) {
     const at::Tensor memberships = index.offsets.diff().view({3, 2, 30});
     EXPECT_TRUE(memberships.equal((valid.to(at::kLong) * 3).unsqueeze(1).expand({3, 2, 30})));
   }
@@ -90,14 +91,14 @@ std::shared_ptr<Pattern> sign_pattern(std::int64_t rounds, Merge merge) {
 TEST(LshGroups, HandWorkedKeyOfTwoRoundsCountsOnce) {
   const at::Tensor x = at::tensor({1.0, 1.0, 1.0, -1.0, 2.0, 1.0}, at::kDouble).view({1, 1, 3, 2});
   const Plan plan =
-      sign_pattern(2, Merge::lse)->plan({.layout = self_layout(1, 1, 3), .queries = x, .training = false}).plan;
+      sign_pattern(2, Merge::lse)->plan({.layout = self_layout(1, 1, 3), .queries = x, .training = false});
   const at::Tensor expected = at::tensor({1, 0, 0, 1, 1, 0, 1, 1, 1}, at::kInt).view({3, 3});
   EXPECT_TRUE(plan.to_dense_counts()[0][0].equal(expected));
-  EXPECT_EQ(plan.attended_pairs(), 6);
+  EXPECT_EQ(attended_pairs(plan), 6);
   const at::Tensor q = at::tensor({0.0, 0.0, 1.0}, at::kDouble).view({1, 1, 3, 1});
   const at::Tensor k = at::tensor({0.0, 0.0, std::log(2.0)}, at::kDouble).view({1, 1, 3, 1});
   const at::Tensor v = at::tensor({16.0, 8.0, 12.0}, at::kDouble).view({1, 1, 3, 1});
-  const AttendResult result = attend(q, k, v, plan.tensors(), {});
+  const AttendResult result = attend(q, k, v, plan, {});
   EXPECT_NEAR(result.output[0][0][2].item<double>(), 16.0 / 4 + 8.0 / 4 + 12.0 / 2, 1e-14);
   EXPECT_NEAR(result.lse[0][0][2].item<double>(), std::log(4.0), 1e-14);
 }
@@ -106,11 +107,11 @@ TEST(LshGroups, HandWorkedKeyOfTwoRoundsCountsOnce) {
 TEST(LshGroups, OnlyOneSoftmaxOverSeveralRoundsCountsKeysOnce) {
   const at::Tensor x = at::tensor({1.0, 1.0, 1.0, -1.0, 2.0, 1.0}, at::kDouble).view({1, 1, 3, 2});
   const auto plan_of = [&](std::int64_t rounds, Merge merge) {
-    return sign_pattern(rounds, merge)->plan({.layout = self_layout(1, 1, 3), .queries = x, .training = false}).plan;
+    return sign_pattern(rounds, merge)->plan({.layout = self_layout(1, 1, 3), .queries = x, .training = false});
   };
-  EXPECT_EQ(plan_of(2, Merge::lse).rules().repeats, RepeatRule::once);
-  EXPECT_EQ(plan_of(1, Merge::lse).rules().repeats, RepeatRule::every_time);
-  EXPECT_EQ(plan_of(2, Merge::mean).rules().repeats, RepeatRule::every_time);
+  EXPECT_EQ(plan_of(2, Merge::lse).rules.repeats, RepeatRule::once);
+  EXPECT_EQ(plan_of(1, Merge::lse).rules.repeats, RepeatRule::every_time);
+  EXPECT_EQ(plan_of(2, Merge::mean).rules.repeats, RepeatRule::every_time);
   EXPECT_EQ(plan_of(2, Merge::mean).to_dense_counts()[0][0][2][0].item<int>(), 2);
 }
 

@@ -23,10 +23,10 @@ at::Tensor mask_from(std::int64_t tokens, const Formula& reads) {
 
 void expect_mask(const Plan& plan, const Formula& reads, const std::string& what) {
   const at::Tensor counts = plan.to_dense_counts();
-  const at::Tensor expected = mask_from(plan.num_queries(), reads);
-  for (std::int64_t sequence = 0; sequence < plan.batch(); ++sequence) {
-    for (std::int64_t head = 0; head < plan.heads(); ++head) {
-      EXPECT_TRUE(counts[sequence][head].equal(expected)) << what << " of " << plan.num_queries() << " tokens";
+  const at::Tensor expected = mask_from(plan.num_queries, reads);
+  for (std::int64_t sequence = 0; sequence < plan.batch; ++sequence) {
+    for (std::int64_t head = 0; head < plan.heads; ++head) {
+      EXPECT_TRUE(counts[sequence][head].equal(expected)) << what << " of " << plan.num_queries << " tokens";
     }
   }
 }
@@ -112,16 +112,16 @@ TEST(SelfRule, OnlyIfAloneRemovesTheDiagonalExceptWhereNothingElseIsSeen) {
 // The lists themselves, for one small case of each.
 TEST(Plans, HandWorkedLists) {
   const Plan strided = strided_plan(self_layout(1, 2, 5), {.stride = 2}, true, SelfRule::allowed);
-  EXPECT_TRUE(strided.tensors().query_order.equal(at::tensor({0, 2, 4, 1, 3}, at::kInt)));
-  EXPECT_TRUE(strided.tensors().groups.equal(
-      at::tensor({0, 3, 0, 3, 3, 5, 3, 5, 0, 3, 0, 3, 3, 5, 3, 5}, at::kLong).view({4, 4})));
-  EXPECT_TRUE(strided.one_list());
+  EXPECT_TRUE(strided.query_order.equal(at::tensor({0, 2, 4, 1, 3}, at::kInt)));
+  EXPECT_TRUE(
+      strided.groups.equal(at::tensor({0, 3, 0, 3, 3, 5, 3, 5, 0, 3, 0, 3, 3, 5, 3, 5}, at::kLong).view({4, 4})));
+  EXPECT_TRUE(strided.query_order.is_same(strided.key_order));
   const Plan block = local_plan(self_layout(1, 1, 5), {.form = LocalForm::block, .window = 2}, true, SelfRule::allowed);
-  EXPECT_TRUE(block.tensors().groups.equal(at::tensor({0, 2, 0, 2, 2, 4, 0, 4, 4, 5, 2, 5}, at::kLong).view({3, 4})));
+  EXPECT_TRUE(block.groups.equal(at::tensor({0, 2, 0, 2, 2, 4, 0, 4, 4, 5, 2, 5}, at::kLong).view({3, 4})));
   const Plan full = full_plan(self_layout(2, 1, 3, at::tensor({1, 1, 1, 1, 0, 1}).view({2, 3}).to(at::kBool)), true,
                               SelfRule::allowed);
-  EXPECT_TRUE(full.tensors().query_order.equal(at::tensor({0, 1, 2, 0, 2}, at::kInt)));
-  EXPECT_TRUE(full.tensors().unit_offsets.equal(at::tensor({0, 1, 2}, at::kLong)));
+  EXPECT_TRUE(full.query_order.equal(at::tensor({0, 1, 2, 0, 2}, at::kInt)));
+  EXPECT_TRUE(full.unit_offsets.equal(at::tensor({0, 1, 2}, at::kLong)));
 }
 
 TEST(RandomPlan, HasGroupsOfDistinctRealTokens) {
@@ -131,7 +131,7 @@ TEST(RandomPlan, HasGroupsOfDistinctRealTokens) {
   for (std::int64_t group = 0; group < plan.num_groups(); ++group) {
     const std::int64_t sequence = group / 10;
     const std::int64_t real = valid[sequence].sum().item<std::int64_t>();
-    EXPECT_EQ(group_range(plan.tensors(), group).num_queries(), std::min<std::int64_t>(12, real));
+    EXPECT_EQ(group_range(plan, group).num_queries(), std::min<std::int64_t>(12, real));
   }
 }
 
@@ -139,8 +139,8 @@ TEST(RandomPlan, HeadsGroupsAndKeysDifferButSequencesOfOneLengthDoNot) {
   const Plan plan = random_plan(self_layout(2, 2, 64), {.groups = 3, .window = 8}, false, SelfRule::allowed, 9);
   std::set<std::vector<std::int32_t>> lists;
   for (std::int64_t group = 0; group < plan.num_groups(); ++group) {
-    const GroupRange range = group_range(plan.tensors(), group);
-    const auto* members = plan.tensors().query_order.data_ptr<std::int32_t>();
+    const GroupRange range = group_range(plan, group);
+    const auto* members = plan.query_order.data_ptr<std::int32_t>();
     lists.insert({members + range.q_begin, members + range.q_end});
   }
   EXPECT_EQ(lists.size(), 6U);
@@ -148,7 +148,7 @@ TEST(RandomPlan, HeadsGroupsAndKeysDifferButSequencesOfOneLengthDoNot) {
   EXPECT_TRUE(counts[0].equal(counts[1]));
   const Plan cross = random_plan(cross_layout({.batch = 1, .heads = 1, .num_queries = 64, .num_keys = 64}),
                                  {.groups = 1, .window = 8}, false, SelfRule::allowed, 9);
-  EXPECT_FALSE(cross.tensors().query_order.equal(cross.tensors().key_order));
+  EXPECT_FALSE(cross.query_order.equal(cross.key_order));
 }
 
 }  // namespace

@@ -58,14 +58,14 @@ TEST(WithShiftedKeys, RoutedHeadsReadWhatFollowedTheMembersOfTheirClusters) {
     const TokenLayout layout = self_layout(2, 2, tokens);
     const at::Tensor q = random_tensor({2, 2, tokens, 6}, 9);
     const PlanRequest request{.layout = layout, .queries = q};
-    const Plan members = make_pattern(group, context)->plan(request).plan;
+    const Plan members = make_pattern(group, context)->plan(request);
     group.key_shift = 1;
-    const at::Tensor counts = make_pattern(group, context)->plan(request).plan.to_dense_counts();
+    const at::Tensor counts = make_pattern(group, context)->plan(request).to_dense_counts();
     for (std::int64_t unit = 0; unit < 4; ++unit) {
       at::Tensor expected = at::zeros({tokens, tokens}, at::kInt);
       for (std::int64_t number = unit * 3; number < (unit + 1) * 3; ++number) {
-        const GroupRange range = group_range(members.tensors(), number);
-        const auto* position = members.tensors().query_order.data_ptr<std::int32_t>();
+        const GroupRange range = group_range(members, number);
+        const auto* position = members.query_order.data_ptr<std::int32_t>();
         for (std::int64_t query = range.q_begin; query < range.q_end; ++query) {
           std::vector<std::int32_t> seen;
           for (std::int64_t key = range.k_begin; key < range.k_end; ++key) {

@@ -178,7 +178,7 @@ TEST(AlgorithmOne, ReproducesThePseudoCodeStepByStep) {
     const at::Tensor mu = centroids.centroids().clone();
     AttentionState state;
     const at::Tensor output = routed.layer->forward(x, state);
-    routed.layer->update_centroids();
+    routed.layer->centroids(0)->update();
     const bool causal = kind == AttentionKind::causal_self;
     std::vector<at::Tensor> heads;
     for (std::int64_t head = 0; head < 2; ++head) {
@@ -208,14 +208,13 @@ TEST(AlgorithmOne, HandWorkedTinyCase) {
   const auto pattern = make_pattern(group, {.dim = 2, .options = at::TensorOptions(at::kDouble)});
   pattern->centroids()->set_centroids(at::tensor({1.0, 0.0, 0.0, 1.0}).view({1, 2, 2}));
   const at::Tensor normed = at::layer_norm(q, {2}, {}, {}, 1e-6);
-  const PatternPlan planned = pattern->plan({.layout = self_layout(1, 1, 4), .queries = normed, .training = true});
-  EXPECT_TRUE(planned.plan.tensors().query_order.equal(at::tensor({0, 1, 0, 2}, at::kInt)));
+  const Plan planned = pattern->plan({.layout = self_layout(1, 1, 4), .queries = normed, .training = true});
+  EXPECT_TRUE(planned.query_order.equal(at::tensor({0, 1, 0, 2}, at::kInt)));
   EXPECT_TRUE(planned.query_choice.flatten().equal(at::tensor({0, 0, 1, 0}, at::kInt)));
 
   // Logits: u.u = 2, u.(-u) = -2. Token 1 mixes tokens 0 and 1 evenly; token 2 weighs 0 and itself e^-2 : e^2; token 0
   // is scattered from both clusters and reads only itself in each; token 3 is in none.
-  const at::Tensor out =
-      attend(normed, normed, v, planned.plan.tensors(), {.scale = 1.0, .merge = Merge::mean}).output.flatten();
+  const at::Tensor out = attend(normed, normed, v, planned, {.scale = 1.0, .merge = Merge::mean}).output.flatten();
   EXPECT_NEAR(out[0].item<double>(), 10.0, 1e-9);
   EXPECT_NEAR(out[1].item<double>(), 15.0, 1e-4);  // the eps of layer norm
   const double far = std::exp(-2.0);

@@ -198,13 +198,12 @@ TEST(Centroids, EvaluationAndReusedPlansMoveNothing) {
   AttentionState state;
   layer->eval();
   layer->forward(x, state);
-  layer->update_centroids();
+  layer->centroids(0)->update();
   EXPECT_TRUE(layer->centroids(0)->centroids().equal(before));
   EXPECT_EQ(layer->centroids(0)->updates(), 0);
-  const auto statistics = layer->take_evaluation_statistics();
-  ASSERT_EQ(statistics.size(), 1U);
-  EXPECT_EQ(statistics[0].tokens, 40);
-  EXPECT_EQ(layer->take_evaluation_statistics()[0].tokens, 0);
+  ASSERT_NE(layer->centroids(0), nullptr);
+  EXPECT_EQ(layer->centroids(0)->take_evaluation_statistics().tokens, 40);
+  EXPECT_EQ(layer->centroids(0)->take_evaluation_statistics().tokens, 0);
   // A recomputed forward counts once.
   layer->train();
   layer->forward(x, state);
@@ -214,7 +213,7 @@ TEST(Centroids, EvaluationAndReusedPlansMoveNothing) {
   EXPECT_EQ(layer->centroids(0)->pending().totals[0][0].tokens, collected);
   EXPECT_EQ(collected, 20);
   EXPECT_TRUE(state.auxiliary_loss.defined());
-  layer->update_centroids();
+  layer->centroids(0)->update();
   EXPECT_EQ(layer->centroids(0)->updates(), 1);
   EXPECT_FALSE(layer->centroids(0)->centroids().equal(before));
 }

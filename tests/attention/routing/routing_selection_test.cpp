@@ -226,11 +226,11 @@ TEST(Routing, OneClusterWithALargeWindowEqualsFullAttention) {
                               .shared_query_key = shared};
         const auto pattern = make_pattern(group, {.kind = kind, .dim = 6, .options = at::TensorOptions(at::kDouble)});
         const TokenLayout layout = self_layout(2, 3, 33);
-        const Plan plan = pattern->plan({.layout = layout, .queries = q, .keys = shared ? at::Tensor() : k}).plan;
+        const Plan plan = pattern->plan({.layout = layout, .queries = q, .keys = shared ? at::Tensor() : k});
         const Plan full = full_plan(layout, kind == AttentionKind::causal_self, SelfRule::allowed);
         for (const Merge merge : {Merge::lse, Merge::mean}) {
-          EXPECT_TRUE(at::allclose(attend(q, k, v, plan.tensors(), {.merge = merge}).output,
-                                   attend(q, k, v, full.tensors(), {.merge = merge}).output, 0.0, 1e-12));
+          EXPECT_TRUE(at::allclose(attend(q, k, v, plan, {.merge = merge}).output,
+                                   attend(q, k, v, full, {.merge = merge}).output, 0.0, 1e-12));
         }
       }
     }
@@ -259,7 +259,7 @@ TEST(Routing, WorksBeforeTrainingAndWithFewerTokensThanClusters) {
       const at::Tensor output = layer->forward(x, state);
       EXPECT_TRUE(output.isfinite().all().item<bool>());
       EXPECT_TRUE(state.auxiliary_loss.isfinite().item<bool>());
-      layer->update_centroids();
+      layer->centroids(0)->update();
       EXPECT_TRUE(layer->centroids(0)->centroids().isfinite().all().item<bool>());
       EXPECT_TRUE(layer->centroids(0)->tau().isfinite().all().item<bool>());
     }
@@ -273,8 +273,7 @@ TEST(Routing, CommitmentLossMovesQueriesNotCentroidsAndLeavesPaddingOut) {
   at::Tensor q = random_tensor({1, 1, 5, 4}, 1).set_requires_grad(true);
   at::Tensor valid = at::ones({1, 5}, at::kBool);
   valid[0][4] = false;
-  const PatternPlan planned =
-      pattern->plan({.layout = self_layout(1, 1, 5, valid), .queries = q.detach(), .training = true});
+  const Plan planned = pattern->plan({.layout = self_layout(1, 1, 5, valid), .queries = q.detach(), .training = true});
   EXPECT_EQ(planned.query_choice[0][0][4].item<int>(), -1);
   const at::Tensor loss = pattern->auxiliary_loss(q, {}, planned);
   const at::Tensor centroids = pattern->centroids()->centroids()[0].to(at::kDouble);
@@ -301,7 +300,7 @@ Plan cross_plan(bool balanced_source, const at::Tensor& queries, const at::Tenso
       make_pattern(group, {.kind = AttentionKind::cross, .dim = 4, .options = at::TensorOptions(at::kFloat)});
   const TokenLayout layout =
       cross_layout({.batch = 1, .heads = 1, .num_queries = queries.size(2), .num_keys = keys.size(2)});
-  return pattern->plan({.layout = layout, .queries = queries, .keys = keys}).plan;
+  return pattern->plan({.layout = layout, .queries = queries, .keys = keys});
 }
 
 TEST(RoutingAcrossSequences, EveryClusterTakesItsBestKeysOfTheSource) {
@@ -309,12 +308,12 @@ TEST(RoutingAcrossSequences, EveryClusterTakesItsBestKeysOfTheSource) {
   const at::Tensor keys = random_tensor({1, 1, 9, 4}, 2).to(at::kFloat);
   const Plan balanced = cross_plan(true, queries, keys);
   for (std::int64_t group = 0; group < balanced.num_groups(); ++group) {
-    EXPECT_EQ(group_range(balanced.tensors(), group).num_keys(), 2) << group;
+    EXPECT_EQ(group_range(balanced, group).num_keys(), 2) << group;
   }
   // So no query is without keys, as none is without a cluster.
   EXPECT_GT(balanced.to_dense_counts().sum(3).min().item<std::int64_t>(), 0);
   // Where keys choose, each is in at least one cluster, however few or many that makes.
-  const at::Tensor chosen = cross_plan(false, queries, keys).tensors().key_order;
+  const at::Tensor chosen = cross_plan(false, queries, keys).key_order;
   for (std::int32_t key = 0; key < 9; ++key) EXPECT_TRUE(chosen.eq(key).any().item<bool>()) << key;
 }
 

@@ -51,7 +51,7 @@ TEST(AttentionWork, ThresholdsAreThoseOfTrainingSoThatClustersAreNearlyEqual) {
   EXPECT_LT(*work.memberships(), 1.8);
   const Plan plan = work.make_plan();
   for (std::int64_t group = 0; group < plan.num_groups(); ++group) {
-    EXPECT_GT(group_range(plan.tensors(), group).num_queries(), 0) << group;
+    EXPECT_GT(group_range(plan, group).num_queries(), 0) << group;
   }
   EXPECT_FALSE(AttentionWork("local", sizes, 1).memberships().has_value());
 }

@@ -22,7 +22,7 @@ const at::TensorOptions kDoubles{at::kDouble};
 GroupProbe probe_of(const std::vector<double>& keys, const std::vector<std::int32_t>& read_by_last) {
   const auto n = static_cast<std::int64_t>(keys.size());
   const auto list = [](const std::vector<std::int32_t>& values) { return at::tensor(values, at::kInt); };
-  PlanTensors tensors{.batch = 1, .heads = 1, .num_queries = n, .num_keys = n};
+  Plan tensors{.batch = 1, .heads = 1, .num_queries = n, .num_keys = n};
   tensors.query_order = list({static_cast<std::int32_t>(n - 1)});
   tensors.key_order = list(read_by_last);
   tensors.groups =
@@ -31,7 +31,7 @@ GroupProbe probe_of(const std::vector<double>& keys, const std::vector<std::int3
   tensors.unit_offsets = at::tensor(std::vector<std::int64_t>{0, 1}, at::kLong);
   return {.queries = at::ones({1, 1, n, 1}, at::kDouble),
           .keys = at::tensor(keys, kDoubles).view({1, 1, n, 1}),
-          .plan = {.plan = Plan(tensors)}};
+          .plan = complete_plan(tensors)};
 }
 
 TEST(AttentionRecall, EqualsSharesWorkedByHand) {
@@ -113,13 +113,13 @@ TEST(AttentionRecall, EqualsDenseMatricesForEveryContent) {
       for (const GroupProbe& probe : probes[layer]) {
         // Dense attention is that over the full plan, less itself, and without ranks.
         GroupProbe full = probe;
-        full.plan.plan =
+        full.plan =
             full_plan(self_layout(1, probe.heads(), 32, at::Tensor()), /*causal=*/true, SelfRule::only_if_alone);
         if (full.relative == RelativePosition::rank) full.relative = RelativePosition::none;
         if (full.relative == RelativePosition::none) full.relative_key = at::Tensor();
         full.merge = Merge::lse;
         const at::Tensor dense = support::dense_attention(full)[0];
-        const at::Tensor counts = probe.plan.plan.to_dense_counts()[0];
+        const at::Tensor counts = probe.plan.to_dense_counts()[0];
         for (std::int64_t head = 0; head < probe.heads(); ++head) {
           const HeadRecall& mine = report.layers[layer][static_cast<std::size_t>(probe.first_head + head)];
           EXPECT_EQ(mine.pattern, probe.pattern_name);

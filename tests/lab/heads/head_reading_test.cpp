@@ -30,7 +30,7 @@ ModelProbes probes_of(Transformer& model) {
 
 // Row `query` of softmax(scale q k^T) over what the plan's dense counts show, a key as often as it is shown.
 std::vector<double> dense_row(const GroupProbe& group, std::int64_t head, std::int64_t query) {
-  const at::Tensor counts = group.plan.plan.to_dense_counts()[0][head][query].to(at::kDouble);
+  const at::Tensor counts = group.plan.to_dense_counts()[0][head][query].to(at::kDouble);
   const at::Tensor q = group.queries[0][head][query].to(at::kDouble);
   const at::Tensor logits = at::mv(group.keys[0][head].to(at::kDouble), q) * group.scale;
   const at::Tensor weights = counts * at::exp(logits);
@@ -99,7 +99,7 @@ TEST(HeadReading, ClustersOfTokensAreThoseWhoseListsHoldThem) {
       continue;
     }
     ASSERT_EQ(clusters.size(), static_cast<std::size_t>(kTokens));
-    const PlanTensors& plan = probes[1][1].plan.plan.tensors();
+    const Plan& plan = probes[1][1].plan;
     const auto* order = plan.query_order.data_ptr<std::int32_t>();
     for (std::int64_t position = 0; position < kTokens; ++position) {
       std::vector<std::int32_t> expected;
@@ -162,7 +162,7 @@ TEST(ModelPatterns, SquaresAreTheDenseMasksOfTheModelsPlans) {
   const PatternPanel& panel = last.rows[0].panels.at(0);
   EXPECT_EQ(panel.title, "head 3: routing");
   EXPECT_EQ(panel.caption, "4 clusters, last 8 of its own");
-  const at::Tensor counts = model->states()[1].self.plans[1].plan.to_dense_counts()[0][1];
+  const at::Tensor counts = model->states()[1].self.plans[1].to_dense_counts()[0][1];
   std::int64_t read = 0;
   for (std::int64_t i = 0; i < kTokens; ++i) {
     for (std::int64_t j = 0; j < kTokens; ++j) {

@@ -156,11 +156,11 @@ TEST(HeadHealth, CountsOnTokensAreThoseOfTheSelectionAndOfDenseMasks) {
     // The last window by plain loops: a query is a member of a group in which it may see itself.
     const std::vector<HeadHealth> last =
         head_health_of_tokens(*model, TokenView(ids), {.sequence_length = 32, .batch_size = 1, .limit_tokens = 32});
-    const Plan& plan = model->states()[1].self.plans[1].plan;
-    const auto* order = plan.tensors().query_order.data_ptr<std::int32_t>();
+    const Plan& plan = model->states()[1].self.plans[1];
+    const auto* order = plan.query_order.data_ptr<std::int32_t>();
     for (std::int64_t head = 0; head < 2; ++head) {
       for (std::int64_t cluster = 0; cluster < 4; ++cluster) {
-        const GroupRange range = group_range(plan.tensors(), head * 4 + cluster);
+        const GroupRange range = group_range(plan, head * 4 + cluster);
         double members = 0.0;
         for (std::int64_t position = 0; position < 32; ++position) {
           for (std::int64_t place = range.q_begin; place < range.q_end; ++place) members += order[place] == position;

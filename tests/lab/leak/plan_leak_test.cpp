@@ -42,8 +42,7 @@ TEST(KeyLists, AreTheDenseMaskOfEveryPattern) {
     Transformer model(each.config, at::TensorOptions().dtype(at::kFloat));
     model->eval();
     model->logits(random_tokens(2, 40, 256, 1), {});
-    for (const PatternPlan& planned : model->states()[1].self.plans) {
-      const Plan& plan = planned.plan;
+    for (const Plan& plan : model->states()[1].self.plans) {
       const at::Tensor counts = plan.to_dense_counts();
       const std::vector<KeyLists> lists = key_lists(plan, 1, 1, 39);
       at::Tensor found = at::zeros({40, 40}, at::kInt);
@@ -83,7 +82,7 @@ TEST(FirstPlanLeaks, NamesTheRoutedHeadsOfTheLowestLayerAndNobodyInCausalModels)
 // A plan that does not depend on tokens and is wrong all the same.
 TEST(FirstPlanLeaks, FindsAQueryThatReadsAKeyBehindItself) {
   const auto state_of = [](bool causal) {
-    PlanTensors tensors{.batch = 2, .heads = 1, .num_queries = 4, .num_keys = 4};
+    Plan tensors{.batch = 2, .heads = 1, .num_queries = 4, .num_keys = 4};
     tensors.query_order = at::arange(4, at::kInt);
     tensors.key_order = tensors.query_order;
     tensors.groups = at::tensor({0, 4, 0, 4, 0, 4, 0, 4}, at::kLong).view({2, 4});
@@ -91,7 +90,7 @@ TEST(FirstPlanLeaks, FindsAQueryThatReadsAKeyBehindItself) {
     // One key behind the query where nothing forbids it.
     tensors.rules = {.lookahead = 1, .causal = causal};
     BlockState state;
-    state.self.plans.push_back({.plan = Plan(tensors)});
+    state.self.plans.push_back(complete_plan(tensors));
     return std::vector<BlockState>{state};
   };
   const std::vector<AttentionConfig> layers{{.head_groups = {HeadGroupConfig{.pattern = FullPattern{}}}}};

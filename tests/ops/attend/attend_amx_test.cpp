@@ -57,8 +57,8 @@ TEST_F(AttendAmx, EqualsTheReferenceForEveryLength) {
     const AttendInputs inputs = support::random_inputs(1, tokens, 8, 5);
     int number = 0;
     for (const Plan& plan : support::hand_made_plans(1, tokens)) {
-      AttendProblem problem = support::make_problem(
-          inputs, plan.tensors(), {.scale = 0.4, .merge = ++number % 3 == 0 ? Merge::mean : Merge::lse});
+      AttendProblem problem =
+          support::make_problem(inputs, plan, {.scale = 0.4, .merge = ++number % 3 == 0 ? Merge::mean : Merge::lse});
       if (number % 3 > 0) {
         support::add_tables(problem, number % 2 == 0 ? RelativePosition::rank : RelativePosition::true_offset,
                             1 + 9 * number);
@@ -75,8 +75,7 @@ TEST_F(AttendAmx, EqualsTheReferenceForEveryDim) {
     for (const std::int64_t value_dim : {dim, std::int64_t{48}}) {
       const AttendInputs inputs = support::random_inputs(1, 70, dim, value_dim);
       const Plan plan = support::hand_made_plans(1, 70)[3];
-      AttendProblem problem =
-          support::make_problem(inputs, plan.tensors(), {.scale = 1.0 / std::sqrt(static_cast<double>(dim))});
+      AttendProblem problem = support::make_problem(inputs, plan, {.scale = 1.0 / std::sqrt(static_cast<double>(dim))});
       problem.options.dropout = {.probability = 0.5, .key = 9};
       support::expect_close(support::run_fused(problem), support::run_reference(problem),
                             "dim " + std::to_string(dim) + ", value dim " + std::to_string(value_dim));
@@ -89,7 +88,7 @@ TEST_F(AttendAmx, BitsDependNeitherOnThreadsNorOnLaterTokens) {
   const auto prefix = [](const at::Tensor& x, std::int64_t tokens) { return x.narrow(2, 0, tokens); };
   for (const std::size_t number : {2, 3, 7, 9}) {
     const Plan plan = support::hand_made_plans(1, kTokens)[number];
-    AttendProblem problem = support::make_problem(support::random_inputs(1, kTokens, 12, 7), plan.tensors(), {});
+    AttendProblem problem = support::make_problem(support::random_inputs(1, kTokens, 12, 7), plan, {});
     support::add_tables(problem, RelativePosition::rank, 30);
     if (number != 3) support::add_recency(problem);
     set_num_threads(1);
@@ -100,7 +99,7 @@ TEST_F(AttendAmx, BitsDependNeitherOnThreadsNorOnLaterTokens) {
       const Plan short_plan = support::hand_made_plans(1, tokens)[number];
       const AttendInputs short_inputs{prefix(problem.inputs.q, tokens), prefix(problem.inputs.k, tokens),
                                       prefix(problem.inputs.v, tokens)};
-      const AttendResult alone = attend_fused_forward(short_inputs, short_plan.tensors(), problem.options);
+      const AttendResult alone = attend_fused_forward(short_inputs, short_plan, problem.options);
       ASSERT_TRUE(at::equal(alone.output, prefix(one.result.output, tokens))) << tokens << " tokens";
       ASSERT_TRUE(at::equal(alone.lse, prefix(one.result.lse, tokens))) << tokens << " tokens";
     }

@@ -79,7 +79,7 @@ TEST_P(AttendFused, EqualsTheReferenceForEveryPatternMergeAndTable) {
       for (const Merge merge : {Merge::lse, Merge::mean}) {
         for (const RelativePosition relative :
              {RelativePosition::none, RelativePosition::true_offset, RelativePosition::rank}) {
-          AttendProblem problem = make_problem({inputs.q, inputs.k, inputs.v}, inputs.plan.tensors(),
+          AttendProblem problem = make_problem({inputs.q, inputs.k, inputs.v}, inputs.plan,
                                                {.scale = 0.7, .merge = merge, .merge_eps = seed % 3 == 0 ? 0.0 : 0.01});
           add_tables(problem, relative);
           if (seed % 4 < 2) problem.options.dropout = {.probability = 0.3, .key = seed};
@@ -100,7 +100,7 @@ TEST_P(AttendFused, EqualsTheReferenceForEveryLength) {
     int number = 0;
     for (const Plan& plan : hand_made_plans(1, tokens)) {
       AttendProblem problem =
-          make_problem(inputs, plan.tensors(), {.scale = 0.4, .merge = ++number % 3 == 0 ? Merge::mean : Merge::lse});
+          make_problem(inputs, plan, {.scale = 0.4, .merge = ++number % 3 == 0 ? Merge::mean : Merge::lse});
       add_tables(problem, number % 2 == 0 ? RelativePosition::rank : RelativePosition::true_offset, 1 + 9 * number);
       const std::string what = std::to_string(tokens) + " tokens, plan " + std::to_string(number);
       expect_close(run_fused(problem), run_reference(problem), what);
@@ -117,8 +117,7 @@ TEST_P(AttendFused, EqualsTheReferenceForEveryDim) {
     for (const std::int64_t value_dim : {dim, std::int64_t{2}, std::int64_t{33}}) {
       const AttendInputs inputs = random_inputs(2, 70, dim, value_dim);
       for (const Plan& plan : hand_made_plans(2, 70)) {
-        AttendProblem problem =
-            make_problem(inputs, plan.tensors(), {.scale = 1.0 / std::sqrt(static_cast<double>(dim))});
+        AttendProblem problem = make_problem(inputs, plan, {.scale = 1.0 / std::sqrt(static_cast<double>(dim))});
         add_tables(problem, RelativePosition::true_offset);
         problem.options.dropout = {.probability = 0.5, .key = 9, .sample_ids = at::tensor({7, 3}, at::kLong)};
         expect_close(run_fused(problem), run_reference(problem),
@@ -132,7 +131,7 @@ TEST_P(AttendFused, OneTableAloneEqualsTheReference) {
   const AttendInputs inputs = random_inputs(1, 70, 8, 6);
   for (const Plan& plan : hand_made_plans(1, 70)) {
     for (const bool keys : {true, false}) {
-      AttendProblem problem = make_problem(inputs, plan.tensors(), {});
+      AttendProblem problem = make_problem(inputs, plan, {});
       add_tables(problem, RelativePosition::rank);
       (keys ? problem.options.relative_value : problem.options.relative_key) = at::Tensor();
       expect_close(run_fused(problem), run_reference(problem), keys ? "keys alone" : "values alone");
@@ -148,7 +147,7 @@ TEST_P(AttendFused, ScoresFarApartStayFiniteAndRight) {
     inputs.q = inputs.q * 30.0;
     inputs.k = inputs.k * 30.0;
     for (const Plan& plan : hand_made_plans(1, tokens)) {
-      AttendProblem problem = make_problem(inputs, plan.tensors(), {.scale = 1.0});
+      AttendProblem problem = make_problem(inputs, plan, {.scale = 1.0});
       if (tokens > 200) problem.options.dropout = {.probability = 0.2, .key = 3};
       const Everything fused = run_fused(problem);
       const Everything reference = run_reference(problem);
@@ -170,7 +169,7 @@ TEST_P(AttendFused, TheExponentialIsRightToAFewUnitsInTheLastPlace) {
   const at::Tensor x = at::linspace(-86.9, 0.0, kPairs, at::kFloat);
   const at::Tensor k = at::stack({at::zeros_like(x), x}, 1).view({kPairs, 1, 2, 1});
   const at::Tensor v = at::tensor({0.0F, 1.0F}).view({1, 1, 2, 1}).expand({kPairs, 1, 2, 1});
-  const AttendResult result = attend_fused_forward({at::ones_like(k), k, v}, plan.tensors(), {});
+  const AttendResult result = attend_fused_forward({at::ones_like(k), k, v}, plan, {});
   const at::Tensor weight = x.to(at::kDouble).exp();
   const at::Tensor expected = weight / (1.0 + weight);
   const at::Tensor error = (result.output.select(2, 0).flatten() - expected).abs() / expected;
@@ -186,7 +185,7 @@ TEST_P(AttendFused, TheSumOfExponentialsIsRightToAFewUnitsInTheLastPlace) {
   const at::Tensor k = at::stack({at::zeros_like(x), x}, 1).view({kPairs, 1, 2, 1});
   AttendOptions options;
   options.precision = GetParam().precision;
-  const AttendResult result = attend_fused_forward({at::ones_like(k), k, k}, plan.tensors(), options);
+  const AttendResult result = attend_fused_forward({at::ones_like(k), k, k}, plan, options);
   const at::Tensor weight = x.to(at::kDouble).exp();
   const at::Tensor error = (result.lse.select(2, 0).flatten() - weight.log1p()).abs();
   EXPECT_LT((error / (weight / (1.0 + weight) + 1.0)).max().item<double>(), 4 * 0x1.0p-23);
@@ -196,7 +195,7 @@ TEST_P(AttendFused, BitsDoNotDependOnTheNumberOfThreads) {
   for (const Merge merge : {Merge::lse, Merge::mean}) {
     int number = 0;
     for (const Plan& plan : hand_made_plans(2, 257)) {
-      AttendProblem problem = make_problem(random_inputs(2, 257, 16, 8), plan.tensors(), {.merge = merge});
+      AttendProblem problem = make_problem(random_inputs(2, 257, 16, 8), plan, {.merge = merge});
       add_tables(problem, ++number % 2 == 0 ? RelativePosition::rank : RelativePosition::true_offset);
       problem.options.dropout = {.probability = 0.1, .key = 5};
       if (number % 4 > 1) add_recency(problem);
@@ -220,8 +219,8 @@ TEST_P(AttendFused, LaterTokensNeverChangeEarlierBits) {
                                           {RelativePosition::rank, false}}) {
     const std::vector<Plan> plans = hand_made_plans(1, kTokens);
     for (std::size_t number = 0; number < plans.size(); ++number) {
-      if (!plans[number].tensors().rules.causal) continue;
-      AttendProblem problem = make_problem(random_inputs(1, kTokens, 12, 7), plans[number].tensors(),
+      if (!plans[number].rules.causal) continue;
+      AttendProblem problem = make_problem(random_inputs(1, kTokens, 12, 7), plans[number],
                                            {.merge = number % 4 < 2 ? Merge::lse : Merge::mean});
       add_tables(problem, relative, 30);
       if (recency) add_recency(problem);
@@ -236,7 +235,7 @@ TEST_P(AttendFused, LaterTokensNeverChangeEarlierBits) {
         const Plan short_plan = hand_made_plans(1, tokens)[number];
         const AttendInputs short_inputs{prefix(problem.inputs.q, tokens), prefix(problem.inputs.k, tokens),
                                         prefix(problem.inputs.v, tokens)};
-        const AttendResult alone = attend_fused_forward(short_inputs, short_plan.tensors(), problem.options);
+        const AttendResult alone = attend_fused_forward(short_inputs, short_plan, problem.options);
         const std::string what = std::to_string(tokens) + " tokens of plan " + std::to_string(number) + ", " +
                                  std::string(to_string(relative)) + (recency ? ", recency" : "");
         ASSERT_TRUE(at::equal(prefix(after.output, tokens), prefix(whole.output, tokens))) << what << ", changed";
@@ -262,7 +261,7 @@ TEST_P(AttendFused, AQueryAloneHasTheBitsItHasAmongOthers) {
     const Plan plan = builder.build();
     AttendProblem problem = make_problem({random_tensor({1, 1, kTokens, 12}, 1), random_tensor({1, 1, kTokens, 12}, 2),
                                           random_tensor({1, 1, kTokens, 7}, 3)},
-                                         plan.tensors(), {});
+                                         plan, {});
     add_tables(problem, relative, 30);
     if (recency) add_recency(problem);
     return attend_fused_forward(problem.inputs, problem.plan, problem.options);
@@ -286,7 +285,7 @@ TEST_P(AttendFused, AQueryAloneHasTheBitsItHasAmongOthers) {
 
 TEST_P(AttendFused, TransposedAndExpandedInputsGiveTheBitsOfContiguousOnes) {
   const Plan plan = hand_made_plans(2, 70)[3];
-  AttendProblem problem = make_problem(random_inputs(2, 70, 8, 6), plan.tensors(), {});
+  AttendProblem problem = make_problem(random_inputs(2, 70, 8, 6), plan, {});
   const Everything plain = run_fused(problem);
   const auto transposed = [](const at::Tensor& x) { return x.transpose(1, 2).contiguous().transpose(1, 2); };
   const auto numbers_apart = [](const at::Tensor& x) { return x.transpose(2, 3).contiguous().transpose(2, 3); };
@@ -306,7 +305,7 @@ TEST_P(AttendFused, TransposedAndExpandedInputsGiveTheBitsOfContiguousOnes) {
 
 TEST_P(AttendFused, WhereKeysAreTheQueriesOneGradientHoldsBoth) {
   for (const Plan& plan : hand_made_plans(1, 70)) {
-    AttendProblem problem = make_problem(random_inputs(1, 70, 8, 6), plan.tensors(), {});
+    AttendProblem problem = make_problem(random_inputs(1, 70, 8, 6), plan, {});
     problem.inputs.k = problem.inputs.q.clone();
     const Everything apart = run_fused(problem);
     problem.inputs.k = problem.inputs.q;
@@ -325,7 +324,7 @@ TEST_P(AttendFused, WhereKeysAreTheQueriesOneGradientHoldsBoth) {
 
 TEST_P(AttendFused, TheFirstLevelsRoundNothingAndTheOthersDo) {
   const Plan plan = hand_made_plans(1, 70)[1];
-  AttendProblem problem = make_problem(random_inputs(1, 70, 8, 6), plan.tensors(), {});
+  AttendProblem problem = make_problem(random_inputs(1, 70, 8, 6), plan, {});
   problem.inputs.q = random_tensor({1, 2, 70, 8}, 1, at::kFloat);
   problem.options.precision = MatmulPrecision::fp32;
   const Everything exact = run_fused(problem);
@@ -339,7 +338,7 @@ TEST_P(AttendFused, TheFirstLevelsRoundNothingAndTheOthersDo) {
 // The operator takes the fused kernels for float32 and for nothing else.
 TEST_P(AttendFused, TheOperatorUsesItForFloat) {
   const Plan plan = hand_made_plans(1, 70)[1];
-  const AttendProblem problem = make_problem(random_inputs(1, 70, 8, 6), plan.tensors(), {});
+  const AttendProblem problem = make_problem(random_inputs(1, 70, 8, 6), plan, {});
   const AttendInputs& x = problem.inputs;
   EXPECT_TRUE(can_attend_fused(x.q));
   EXPECT_FALSE(can_attend_fused(x.q.to(at::kDouble)));

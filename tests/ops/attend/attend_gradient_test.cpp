@@ -26,7 +26,7 @@ support::VectorFunction attend_as_vector(const CaseInputs& inputs, AttendOptions
       options.relative_key = x[3];
       options.relative_value = x[4];
     }
-    const AttendResult result = attend(x[0], x[1], x[2], inputs.plan.tensors(), options);
+    const AttendResult result = attend(x[0], x[1], x[2], inputs.plan, options);
     const at::Tensor seen = result.lse.detach().isfinite();
     return at::cat({result.output.reshape({-1}), result.lse.masked_select(seen)});
   };
@@ -51,7 +51,7 @@ void for_merges_and_tables(const PatternCase& pattern_case, const CaseInputs& in
       // Recency with two of the three kinds of tables.
       if (relative != RelativePosition::true_offset) options.recency = at::tensor({0.5, 0.1}, at::kDouble);
       EXPECT_LT(check(attend_as_vector(inputs, options), x), kTolerance)
-          << inputs.plan.num_queries() << " tokens, " << to_string(merge) << ", " << to_string(relative);
+          << inputs.plan.num_queries << " tokens, " << to_string(merge) << ", " << to_string(relative);
     }
   }
 }

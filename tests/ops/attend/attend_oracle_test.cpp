@@ -43,7 +43,7 @@ TEST_P(AttendOracle, EqualsTheDenseOracleAtEveryLength) {
       for (const AttendOptions& options :
            {options_for(Merge::lse, 0.0), options_for(Merge::mean, 0.0), options_for(Merge::mean, 0.01),
             with_recency(options_for(Merge::lse, 0.0))}) {
-        const AttendResult result = attend(inputs.q, inputs.k, inputs.v, inputs.plan.tensors(), options);
+        const AttendResult result = attend(inputs.q, inputs.k, inputs.v, inputs.plan, options);
         const AttendResult expected = dense_attend(inputs.q, inputs.k, inputs.v, inputs.plan, options);
         EXPECT_LT(largest_difference(result.output, expected.output), kTolerance)
             << tokens << " tokens, ragged " << ragged << ", " << to_string(options.merge);
@@ -68,7 +68,7 @@ TEST_P(AttendOracle, EqualsTheDenseOracleWithRelativePositionsAndDropout) {
       }
       options.dropout = {.probability = 0.3, .key = 99, .sample_ids = at::tensor({41, 17}, at::kLong)};
       for (const AttendOptions& each : {options, with_recency(options)}) {
-        const AttendResult result = attend(inputs.q, inputs.k, inputs.v, inputs.plan.tensors(), each);
+        const AttendResult result = attend(inputs.q, inputs.k, inputs.v, inputs.plan, each);
         const AttendResult expected = dense_attend(inputs.q, inputs.k, inputs.v, inputs.plan, each);
         EXPECT_LT(largest_difference(result.output, expected.output), kTolerance)
             << to_string(relative) << " " << to_string(merge);
@@ -104,7 +104,7 @@ TEST_P(AttendOracle, GradientsEqualAutogradThroughTheDenseOracle) {
       return torch::autograd::grad({loss}, leaves);
     };
     for (const AttendOptions& each : {options, with_recency(options)}) {
-      const auto result = gradients_of(attend(leaves[0], leaves[1], leaves[2], inputs.plan.tensors(), each));
+      const auto result = gradients_of(attend(leaves[0], leaves[1], leaves[2], inputs.plan, each));
       const auto expected = gradients_of(dense_attend(leaves[0], leaves[1], leaves[2], inputs.plan, each));
       for (std::size_t index = 0; index < leaves.size(); ++index) {
         EXPECT_LT(largest_difference(result[index], expected[index]), kTolerance)

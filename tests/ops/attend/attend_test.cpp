@@ -5,6 +5,7 @@
 #include "routing/attention/plan/plan_builder.h"
 #include "routing/core/error.h"
 #include "routing/kernels/dispatch/isa.h"
+#include "routing/ops/attend/visibility.h"
 #include "support/dense_oracle.h"
 #include "support/pattern_cases.h"
 
@@ -54,8 +55,7 @@ TEST(Attend, WhatIsKeptForTheBackwardPassIsWhatTheLoopsOfTheLevelRead) {
     for (const at::Tensor& one : rows) {
       leaves.push_back((rounded ? one.to(at::kBFloat16).to(at::kFloat) : one.detach()).requires_grad_());
     }
-    const AttendResult result =
-        attend(leaves[0], leaves[1], leaves[2], plan.tensors(), {.scale = 0.3, .precision = precision});
+    const AttendResult result = attend(leaves[0], leaves[1], leaves[2], plan, {.scale = 0.3, .precision = precision});
     return torch::autograd::grad({result.output}, leaves, {d_output});
   };
   for (const kernels::Isa isa : kernels::supported_isas()) {
@@ -78,7 +78,7 @@ TEST(Attend, HandWorkedCausalFullAttentionOfTwoTokens) {
   const at::Tensor k = column({0.0, std::log(3.0) / 2.0});
   const at::Tensor v = column({8.0, 4.0});
   const Plan plan = full_plan(self_layout(1, 1, 2), true, SelfRule::allowed);
-  const AttendResult result = attend(q, k, v, plan.tensors(), {.scale = 2.0});
+  const AttendResult result = attend(q, k, v, plan, {.scale = 2.0});
   EXPECT_DOUBLE_EQ(at_token(result.output, 0), 8.0);
   EXPECT_DOUBLE_EQ(at_token(result.output, 1), 8.0 / 4.0 + 3.0 * 4.0 / 4.0);
   EXPECT_DOUBLE_EQ(at_token(result.lse, 0), 0.0);
@@ -92,11 +92,11 @@ TEST(Attend, HandWorkedMergesOfOverlappingGroups) {
   const at::Tensor k = column({0.0, 0.0, std::log(2.0)});
   const at::Tensor v = column({10.0, 20.0, 30.0});
   const Plan plan = plan_of_groups(3, {{0, 2}, {0, 1, 2}}, {.causal = true});
-  const AttendResult lse = attend(q, k, v, plan.tensors(), {.merge = Merge::lse});
+  const AttendResult lse = attend(q, k, v, plan, {.merge = Merge::lse});
   EXPECT_DOUBLE_EQ(at_token(lse.output, 2), (2 * 10.0 + 20.0 + 2 * 2 * 30.0) / (2 + 1 + 4));
   EXPECT_DOUBLE_EQ(at_token(lse.lse, 2), std::log(7.0));
   // mean: (10 + 60) / 3 from the first group, (10 + 20 + 60) / 4 from the second.
-  const AttendResult mean = attend(q, k, v, plan.tensors(), {.merge = Merge::mean, .merge_eps = 0.5});
+  const AttendResult mean = attend(q, k, v, plan, {.merge = Merge::mean, .merge_eps = 0.5});
   EXPECT_DOUBLE_EQ(at_token(mean.output, 2), (70.0 / 3.0 + 90.0 / 4.0) / 2.5);
   EXPECT_DOUBLE_EQ(at_token(mean.output, 1), 15.0 / 1.5);
   EXPECT_DOUBLE_EQ(at_token(mean.lse, 2), std::log(7.0));
@@ -105,7 +105,7 @@ TEST(Attend, HandWorkedMergesOfOverlappingGroups) {
 TEST(Attend, HandWorkedSelfRuleOverSeveralGroups) {
   // Token 0 is alone in both of its groups and so reads itself; token 1 sees token 0 in one group and so never itself.
   const Plan plan = plan_of_groups(2, {{0}, {0, 1}, {1}}, {.causal = true, .self = SelfRule::only_if_alone});
-  const AttendResult result = attend(column({1.0, 1.0}), column({1.0, 1.0}), column({3.0, 7.0}), plan.tensors(), {});
+  const AttendResult result = attend(column({1.0, 1.0}), column({1.0, 1.0}), column({3.0, 7.0}), plan, {});
   EXPECT_DOUBLE_EQ(at_token(result.output, 0), 3.0);
   EXPECT_DOUBLE_EQ(at_token(result.output, 1), 3.0);
   EXPECT_DOUBLE_EQ(at_token(result.lse, 0), 1.0 + std::log(2.0));
@@ -121,11 +121,11 @@ TEST(Attend, HandWorkedKeysThatCountOnce) {
   const Plan plan = plan_of_groups(3, {{0, 2}, {0, 1, 2}}, {.causal = true, .repeats = RepeatRule::once});
   EXPECT_TRUE(
       plan.to_dense_counts().view({3, 3}).equal(at::tensor({1, 0, 0, 1, 1, 0, 1, 1, 1}, at::kInt).view({3, 3})));
-  EXPECT_EQ(plan.attended_pairs(), 6);
+  EXPECT_EQ(attended_pairs(plan), 6);
   for (const at::ScalarType type : {at::kDouble, at::kFloat}) {
     const double near = type == at::kDouble ? 1e-14 : 1e-5;
     const auto run = [&](const AttendOptions& options) {
-      return attend(q.to(type), k.to(type), v.to(type), plan.tensors(), options);
+      return attend(q.to(type), k.to(type), v.to(type), plan, options);
     };
     const AttendResult lse = run({.merge = Merge::lse});
     EXPECT_NEAR(at_token(lse.output, 2), (10.0 + 20.0 + 2 * 30.0) / (1 + 1 + 2), near);
@@ -144,8 +144,8 @@ TEST(Attend, ATokenThatIsAloneCountsItselfOnce) {
   const Plan plan = plan_of_groups(2, {{0}, {0, 1}, {1}},
                                    {.causal = true, .self = SelfRule::only_if_alone, .repeats = RepeatRule::once});
   for (const at::ScalarType type : {at::kDouble, at::kFloat}) {
-    const AttendResult result = attend(column({1.0, 1.0}).to(type), column({1.0, 1.0}).to(type),
-                                       column({3.0, 7.0}).to(type), plan.tensors(), {});
+    const AttendResult result =
+        attend(column({1.0, 1.0}).to(type), column({1.0, 1.0}).to(type), column({3.0, 7.0}).to(type), plan, {});
     EXPECT_NEAR(at_token(result.output, 0), 3.0, 1e-6);
     EXPECT_NEAR(at_token(result.output, 1), 3.0, 1e-6);
     EXPECT_NEAR(at_token(result.lse, 0), 1.0, 1e-6) << "itself in the first of its two groups";
@@ -161,7 +161,7 @@ TEST(Attend, AKeyBeyondTheWindowOfItsFirstGroupCountsInTheNext) {
   EXPECT_TRUE(masks[0][3].equal(at::tensor({0, 0, 1, 1}, at::kInt)));
   EXPECT_TRUE(masks[1][3].equal(at::tensor({1, 0, 0, 0}, at::kInt)));
   const at::Tensor v = column({8.0, 100.0, 1.0, 3.0});
-  EXPECT_DOUBLE_EQ(at_token(attend(at::zeros_like(v), at::zeros_like(v), v, plan.tensors(), {}).output, 3), 4.0);
+  EXPECT_DOUBLE_EQ(at_token(attend(at::zeros_like(v), at::zeros_like(v), v, plan, {}).output, 3), 4.0);
 }
 
 TEST(Attend, HandWorkedRelativePositions) {
@@ -177,9 +177,9 @@ TEST(Attend, HandWorkedRelativePositions) {
   const at::Tensor value_table = at::tensor({1.0, 2.0, 3.0, 9.0, 9.0, 9.0, 9.0}, at::kDouble).view({7, 1});
   AttendOptions options{
       .relative = RelativePosition::true_offset, .relative_key = key_table, .relative_value = value_table};
-  EXPECT_NEAR(at_token(attend(q, zeros, v, plan.tensors(), options).output, 4), (2 * 101.0 + 1 * 203.0) / 3, 1e-12);
+  EXPECT_NEAR(at_token(attend(q, zeros, v, plan, options).output, 4), (2 * 101.0 + 1 * 203.0) / 3, 1e-12);
   options.relative = RelativePosition::rank;
-  EXPECT_NEAR(at_token(attend(q, zeros, v, plan.tensors(), options).output, 4), (3 * 102.0 + 1 * 203.0) / 4, 1e-12);
+  EXPECT_NEAR(at_token(attend(q, zeros, v, plan, options).output, 4), (3 * 102.0 + 1 * 203.0) / 4, 1e-12);
 }
 
 TEST(Attend, HandWorkedRecency) {
@@ -189,7 +189,7 @@ TEST(Attend, HandWorkedRecency) {
   const at::Tensor zeros = column({0.0, 0.0, 0.0, 0.0, 0.0});
   const at::Tensor v = column({90.0, 0.0, 0.0, 180.0, 7.0});
   const AttendResult result =
-      attend(zeros, zeros, v, plan.tensors(), {.scale = 3.0, .recency = at::tensor({std::log(2.0)}, at::kDouble)});
+      attend(zeros, zeros, v, plan, {.scale = 3.0, .recency = at::tensor({std::log(2.0)}, at::kDouble)});
   EXPECT_NEAR(at_token(result.output, 4), (1 * 90.0 + 8 * 180.0) / 9, 1e-12);
   EXPECT_NEAR(at_token(result.lse, 4), std::log(1.0 / 16 + 1.0 / 2), 1e-12) << "scale is not for the slope";
   EXPECT_NEAR(at_token(result.output, 0), 90.0, 1e-12) << "alone, a token sees itself";
@@ -207,8 +207,8 @@ TEST(Attend, FullEqualsPlainSoftmaxAttention) {
     const at::Tensor both_ways = at::matmul(logits.softmax(-1), v);
     const Plan causal_plan = full_plan(self_layout(2, 3, tokens), true, SelfRule::allowed);
     const Plan plan = full_plan(self_layout(2, 3, tokens), false, SelfRule::allowed);
-    EXPECT_TRUE(at::allclose(attend(q, k, v, causal_plan.tensors(), {.scale = scale}).output, causal, 0.0, 1e-12));
-    EXPECT_TRUE(at::allclose(attend(q, k, v, plan.tensors(), {.scale = scale}).output, both_ways, 0.0, 1e-12));
+    EXPECT_TRUE(at::allclose(attend(q, k, v, causal_plan, {.scale = scale}).output, causal, 0.0, 1e-12));
+    EXPECT_TRUE(at::allclose(attend(q, k, v, plan, {.scale = scale}).output, both_ways, 0.0, 1e-12));
   }
 }
 
@@ -217,7 +217,7 @@ TEST(Attend, GroupsOfSizeZeroAndOneAndOverlappingGroupsEqualTheOracle) {
   const at::Tensor q = random_tensor({1, 1, 6, 3}, 1);
   const at::Tensor v = random_tensor({1, 1, 6, 3}, 2);
   for (const Merge merge : {Merge::lse, Merge::mean}) {
-    const AttendResult result = attend(q, q, v, plan.tensors(), {.merge = merge});
+    const AttendResult result = attend(q, q, v, plan, {.merge = merge});
     const AttendResult expected = dense_attend(q, q, v, plan, {.merge = merge});
     EXPECT_TRUE(at::allclose(result.output, expected.output, 0.0, 1e-10));
     // Token 4 is in no group.
@@ -228,16 +228,16 @@ TEST(Attend, GroupsOfSizeZeroAndOneAndOverlappingGroupsEqualTheOracle) {
 
 TEST(Attend, EmptyBatchesSequencesAndPlansGiveEmptyOrZeroResults) {
   const Plan no_batch = full_plan(self_layout(0, 2, 5), true, SelfRule::allowed);
-  EXPECT_EQ(attend(at::zeros({0, 2, 5, 4}), at::zeros({0, 2, 5, 4}), at::zeros({0, 2, 5, 4}), no_batch.tensors(), {})
-                .output.numel(),
-            0);
+  EXPECT_EQ(
+      attend(at::zeros({0, 2, 5, 4}), at::zeros({0, 2, 5, 4}), at::zeros({0, 2, 5, 4}), no_batch, {}).output.numel(),
+      0);
   const Plan no_tokens = full_plan(self_layout(2, 2, 0), true, SelfRule::allowed);
-  EXPECT_EQ(attend(at::zeros({2, 2, 0, 4}), at::zeros({2, 2, 0, 4}), at::zeros({2, 2, 0, 4}), no_tokens.tensors(), {})
-                .output.numel(),
-            0);
+  EXPECT_EQ(
+      attend(at::zeros({2, 2, 0, 4}), at::zeros({2, 2, 0, 4}), at::zeros({2, 2, 0, 4}), no_tokens, {}).output.numel(),
+      0);
   const Plan all_padding = full_plan(self_layout(1, 1, 3, at::zeros({1, 3}, at::kBool)), true, SelfRule::allowed);
   at::Tensor q = random_tensor({1, 1, 3, 2}, 1).set_requires_grad(true);
-  const at::Tensor output = attend(q, q, q, all_padding.tensors(), {}).output;
+  const at::Tensor output = attend(q, q, q, all_padding, {}).output;
   EXPECT_EQ(output.abs().max().item<double>(), 0.0);
   output.sum().backward();
   EXPECT_EQ(q.grad().abs().max().item<double>(), 0.0);
@@ -247,9 +247,8 @@ TEST(Attend, Float32StaysCloseToDouble) {
   const at::Tensor q = random_tensor({1, 2, 200, 16}, 1);
   const at::Tensor v = random_tensor({1, 2, 200, 16}, 2);
   const Plan plan = local_plan(self_layout(1, 2, 200), {.window = 32}, true, SelfRule::allowed);
-  const at::Tensor exact = attend(q, q, v, plan.tensors(), {.scale = 0.25}).output;
-  const AttendResult rounded =
-      attend(q.to(at::kFloat), q.to(at::kFloat), v.to(at::kFloat), plan.tensors(), {.scale = 0.25});
+  const at::Tensor exact = attend(q, q, v, plan, {.scale = 0.25}).output;
+  const AttendResult rounded = attend(q.to(at::kFloat), q.to(at::kFloat), v.to(at::kFloat), plan, {.scale = 0.25});
   EXPECT_EQ(rounded.output.scalar_type(), at::kFloat);
   EXPECT_LT((rounded.output.to(at::kDouble) - exact).abs().max().item<double>(), 2e-6);
 }
@@ -257,7 +256,7 @@ TEST(Attend, Float32StaysCloseToDouble) {
 TEST(Attend, HugeLogitsDoNotOverflow) {
   const at::Tensor q = column({1000.0, 1000.0});
   const Plan plan = full_plan(self_layout(1, 1, 2), true, SelfRule::allowed);
-  const AttendResult result = attend(q, q, column({1.0, 3.0}), plan.tensors(), {});
+  const AttendResult result = attend(q, q, column({1.0, 3.0}), plan, {});
   EXPECT_DOUBLE_EQ(at_token(result.output, 1), 2.0);
   EXPECT_DOUBLE_EQ(at_token(result.lse, 1), 1e6 + std::log(2.0));
 }
@@ -266,17 +265,16 @@ TEST(Attend, HugeLogitsDoNotOverflow) {
 TEST(Attend, SeveralBatchesOfTilesEqualTheOracle) {
   const at::Tensor q = random_tensor({4, 6, 600, 4}, 1);
   const Plan plan = full_plan(self_layout(4, 6, 600), true, SelfRule::allowed);
-  EXPECT_TRUE(
-      at::allclose(attend(q, q, q, plan.tensors(), {}).output, dense_attend(q, q, q, plan, {}).output, 0.0, 1e-10));
+  EXPECT_TRUE(at::allclose(attend(q, q, q, plan, {}).output, dense_attend(q, q, q, plan, {}).output, 0.0, 1e-10));
 }
 
 TEST(Attend, NotANumberInOneSequenceStaysThere) {
   at::Tensor q = random_tensor({3, 1, 70, 4}, 1);
   const Plan plan = local_plan(self_layout(3, 1, 70), {.window = 9}, true, SelfRule::allowed);
-  const at::Tensor clean = attend(q, q, q, plan.tensors(), {}).output;
+  const at::Tensor clean = attend(q, q, q, plan, {}).output;
   q[0].fill_(std::nan(""));
   q.set_requires_grad(true);
-  const at::Tensor output = attend(q, q, q, plan.tensors(), {}).output;
+  const at::Tensor output = attend(q, q, q, plan, {}).output;
   EXPECT_TRUE(output.narrow(0, 1, 2).equal(clean.narrow(0, 1, 2)));
   output.sum().backward();
   EXPECT_TRUE(q.grad().narrow(0, 1, 2).isfinite().all().item<bool>());
@@ -285,7 +283,7 @@ TEST(Attend, NotANumberInOneSequenceStaysThere) {
 TEST(Attend, ASecondDerivativeIsRefused) {
   const at::Tensor q = random_tensor({1, 1, 3, 2}, 1).set_requires_grad(true);
   const Plan plan = full_plan(self_layout(1, 1, 3), true, SelfRule::allowed);
-  const at::Tensor loss = attend(q, q, q, plan.tensors(), {}).output.sum();
+  const at::Tensor loss = attend(q, q, q, plan, {}).output.sum();
   EXPECT_THROW(torch::autograd::grad({loss}, {q}, {}, true, /*create_graph=*/true), InputError);
 }
 
@@ -298,7 +296,7 @@ TEST(Attend, MemoryStaysFarBelowAnNxNMatrix) {
   };
   const auto run = [](std::int64_t tokens, const Plan& plan) {
     const at::Tensor q = random_tensor({1, 1, tokens, 16}, 1, at::kFloat).set_requires_grad(true);
-    attend(q, q, q, plan.tensors(), {}).output.sum().backward();
+    attend(q, q, q, plan, {}).output.sum().backward();
   };
   const auto before = peak_megabytes();
   run(20000, local_plan(self_layout(1, 1, 20000), {.window = 64}, true, SelfRule::allowed));
@@ -310,15 +308,14 @@ TEST(Attend, StridedInputsGiveWhatContiguousOnesGive) {
   const at::Tensor wide = random_tensor({2, 10, 3, 8}, 1);
   const at::Tensor q = wide.transpose(1, 2);
   const Plan plan = full_plan(self_layout(2, 3, 10), true, SelfRule::allowed);
-  EXPECT_TRUE(attend(q, q, q, plan.tensors(), {})
-                  .output.equal(attend(q.contiguous(), q.contiguous(), q.contiguous(), plan.tensors(), {}).output));
+  EXPECT_TRUE(
+      attend(q, q, q, plan, {}).output.equal(attend(q.contiguous(), q.contiguous(), q.contiguous(), plan, {}).output));
 }
 
 TEST(Attend, IsRegisteredAndCallableByName) {
   const auto op = c10::Dispatcher::singleton().findSchemaOrThrow("routing::attend", "");
   const at::Tensor q = random_tensor({1, 1, 4, 2}, 1);
-  const Plan plan = full_plan(self_layout(1, 1, 4), true, SelfRule::allowed);
-  const PlanTensors& t = plan.tensors();
+  const Plan t = full_plan(self_layout(1, 1, 4), true, SelfRule::allowed);
   torch::jit::Stack stack;
   torch::jit::push(stack, q, q, q, t.query_order, t.key_order, t.groups, t.unit_offsets, t.query_index.offsets,
                    t.query_index.group, t.query_index.rank, c10::IValue(), c10::IValue(), true, "allowed", 0.5, "lse",
@@ -336,7 +333,7 @@ TEST(Attend, TheOperatorTakesTheRuleOfRepeatsByItsWord) {
   const Plan every_time = plan_of_groups(3, {{0, 2}, {0, 1, 2}}, {.causal = true});
   const Plan once = plan_of_groups(3, {{0, 2}, {0, 1, 2}}, {.causal = true, .repeats = RepeatRule::once});
   const auto by_name = [&](const char* repeats) {
-    const PlanTensors& t = every_time.tensors();
+    const Plan& t = every_time;
     torch::jit::Stack stack;
     torch::jit::push(stack, q, q, q, t.query_order, t.key_order, t.groups, t.unit_offsets, t.query_index.offsets,
                      t.query_index.group, t.query_index.rank, c10::IValue(), c10::IValue(), true, "allowed", 1.0, "lse",
@@ -344,8 +341,8 @@ TEST(Attend, TheOperatorTakesTheRuleOfRepeatsByItsWord) {
     op.callBoxed(stack);
     return stack[0].toTensor();
   };
-  EXPECT_TRUE(by_name("every_time").equal(attend(q, q, q, every_time.tensors(), {}).output));
-  EXPECT_TRUE(by_name("once").equal(attend(q, q, q, once.tensors(), {}).output));
+  EXPECT_TRUE(by_name("every_time").equal(attend(q, q, q, every_time, {}).output));
+  EXPECT_TRUE(by_name("once").equal(attend(q, q, q, once, {}).output));
   EXPECT_FALSE(by_name("once").equal(by_name("every_time")));
   EXPECT_THROW(by_name("ones"), ConfigError);
   EXPECT_EQ(op.schema().arguments().back().name(), "repeats");
@@ -356,7 +353,7 @@ TEST(Attend, OnTheMetaDeviceGivesShapesOnly) {
   const at::Tensor q = at::empty({2, 3, 7, 4}, at::TensorOptions(at::kMeta));
   const at::Tensor v = at::empty({2, 3, 7, 5}, at::TensorOptions(at::kMeta));
   const Plan plan = full_plan(self_layout(2, 3, 7), true, SelfRule::allowed);
-  const AttendResult result = attend(q, q, v, plan.tensors(), {});
+  const AttendResult result = attend(q, q, v, plan, {});
   EXPECT_TRUE(result.output.is_meta());
   EXPECT_EQ(result.output.sizes(), at::IntArrayRef({2, 3, 7, 5}));
   EXPECT_EQ(result.lse.sizes(), at::IntArrayRef({2, 3, 7}));
@@ -368,7 +365,7 @@ TEST(Attend, InputsThatDoNotFitAreRefusedWithBothValues) {
   const auto message = [&](const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                            const AttendOptions& options) {
     try {
-      attend(q, k, v, plan.tensors(), options);
+      attend(q, k, v, plan, options);
     } catch (const InputError& error) {
       return std::string(error.what());
     }

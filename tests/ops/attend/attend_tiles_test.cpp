@@ -13,7 +13,7 @@ namespace {
 TEST(AttendTiles, HoldEveryQueryOnceWithAllItsKeys) {
   for (const auto& pattern_case : support::every_pattern_case()) {
     const auto inputs = support::make_inputs(pattern_case, {.batch = 2, .tokens = 150, .ragged = true});
-    const PlanTensors& plan = inputs.plan.tensors();
+    const Plan& plan = inputs.plan;
     const PlanViews views = view_plan(plan);
     std::set<std::int64_t> covered;
     std::int64_t keys_before = 1 << 30;
@@ -50,9 +50,9 @@ TEST(AttendTiles, BatchesAreLimitedByKeysOrByTableRows) {
 TEST(AttendTiles, PackingShowsTheDenseMaskOfItsGroup) {
   const auto pattern_case = support::pattern_cases(AttentionKind::causal_self).front();
   const auto inputs = support::make_inputs(pattern_case, {.batch = 1, .tokens = 5});
-  const PlanViews views = view_plan(inputs.plan.tensors());
-  const auto tiles = cut_into_tiles(inputs.plan.tensors(), views);
-  const TileBatch batch = pack_tiles(inputs.plan.tensors(), views, tiles, at::kCPU);
+  const PlanViews views = view_plan(inputs.plan);
+  const auto tiles = cut_into_tiles(inputs.plan, views);
+  const TileBatch batch = pack_tiles(inputs.plan, views, tiles, at::kCPU);
   ASSERT_EQ(batch.visible.sizes(), at::IntArrayRef({2, 5, 5}));
   EXPECT_TRUE(batch.visible[0].equal(inputs.plan.to_dense_masks(0, 0)[0]));
   EXPECT_TRUE(batch.key_row[1].equal(at::arange(5, 10)));

@@ -55,7 +55,7 @@ TEST(AttentionDropout, FollowsTheSampleThroughTheBatch) {
   const at::Tensor q = support::random_tensor({3, 2, 20, 4}, 1);
   const at::Tensor order = at::tensor({2, 0, 1}, at::kLong);
   const auto run = [&](const at::Tensor& x, const at::Tensor& ids) {
-    return attend(x, x, x, plan.tensors(), {.dropout = {.probability = 0.5, .key = 4, .sample_ids = ids}}).output;
+    return attend(x, x, x, plan, {.dropout = {.probability = 0.5, .key = 4, .sample_ids = ids}}).output;
   };
   const at::Tensor ids = at::tensor({10, 11, 12}, at::kLong);
   const at::Tensor straight = run(q, ids);
@@ -63,8 +63,7 @@ TEST(AttentionDropout, FollowsTheSampleThroughTheBatch) {
   EXPECT_TRUE(at::allclose(shuffled, straight.index_select(0, order), 0.0, 1e-12));
   EXPECT_FALSE(at::allclose(run(q, ids + 1), straight));
   EXPECT_FALSE(at::allclose(
-      attend(q, q, q, plan.tensors(), {.dropout = {.probability = 0.5, .key = 5, .sample_ids = ids}}).output,
-      straight));
+      attend(q, q, q, plan, {.dropout = {.probability = 0.5, .key = 5, .sample_ids = ids}}).output, straight));
 }
 
 }  // namespace

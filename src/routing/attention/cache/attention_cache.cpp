@@ -35,7 +35,8 @@ void AttentionCache::begin_at(std::int64_t sequence, std::int64_t position) {
 
 void AttentionCache::reserve(std::int64_t tokens) {
   for (Group& group : groups_) {
-    if (!group.shape.memory && keeps_everything(group.shape)) group.heads.reserve(tokens * group.shape.heads);
+    const HeadCacheShape& shape = group.heads.shape();
+    if (!shape.memory && keeps_everything(shape)) group.heads.reserve(tokens * shape.heads);
   }
 }
 
@@ -51,10 +52,11 @@ std::int64_t AttentionCache::bytes() const {
 std::int64_t AttentionCache::bytes_per_token() const {
   std::int64_t total = bytes_per_forked_token();
   for (const Group& group : groups_) {
-    if (!keeps_everything(group.shape)) continue;
+    const HeadCacheShape& shape = group.heads.shape();
+    if (!keeps_everything(shape)) continue;
     // A row of keys and one of values, and how many hold them.
-    const std::int64_t row = (group.shape.key_dim + group.shape.value_dim) * std::int64_t{sizeof(float)};
-    total += group.shape.heads * (row + std::int64_t{sizeof(std::uint32_t)});
+    const std::int64_t row = (shape.key_dim + shape.value_dim) * std::int64_t{sizeof(float)};
+    total += shape.heads * (row + std::int64_t{sizeof(std::uint32_t)});
   }
   return total;
 }
@@ -64,20 +66,10 @@ std::int64_t AttentionCache::bytes_per_forked_token() const {
   constexpr std::int64_t kNumbers = 4;
   std::int64_t total = 0;
   for (const Group& group : groups_) {
-    if (keeps_everything(group.shape)) total += group.shape.heads * kNumbers * std::int64_t{sizeof(std::int32_t)};
+    const HeadCacheShape& shape = group.heads.shape();
+    if (keeps_everything(shape)) total += shape.heads * kNumbers * std::int64_t{sizeof(std::int32_t)};
   }
   return total;
-}
-
-const kernels::PackedTables* AttentionCache::tables_for(Group& group, const kernels::AttendRules& rules) {
-  if (rules.relative_key == nullptr && rules.relative_value == nullptr) return nullptr;
-  const kernels::Isa level = kernels::active_isa();
-  if (!group.tables || group.level != level || group.bf16 != rules.bf16) {
-    group.tables.emplace(rules);
-    group.level = level;
-    group.bf16 = rules.bf16;
-  }
-  return &*group.tables;
 }
 
 }  // namespace routing

@@ -2,13 +2,12 @@
 #pragma once
 
 #include "routing/attention/cache/head_cache.h"
-#include "routing/kernels/dispatch/isa.h"
+#include "routing/ops/attend/attend_fused.h"
 
 #include <ATen/ATen.h>
 
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <vector>
 
 namespace routing {
@@ -32,24 +31,18 @@ class AttentionCache {
   std::int64_t bytes_per_forked_token() const;
 
   // What the last call of forward_cached read with a group of heads: for viewers and tests.
-  const CachedPlan& last_plan(std::size_t group) const { return groups_.at(group).last_plan; }
+  const KeptPlan& last_plan(std::size_t group) const { return groups_.at(group).last_plan; }
 
  private:
   friend class MultiHeadAttentionImpl;
   struct Group {
     HeadCache heads;
-    HeadCacheShape shape;
-    at::Tensor relative_key, relative_value;  // contiguous
-    at::Tensor recency = {};                  // slopes, float [heads]; undefined without recency
-    // As the kernels read them, for one level and precision.
-    std::optional<kernels::PackedTables> tables = std::nullopt;
-    kernels::Isa level = kernels::Isa::generic;
-    bool bf16 = false;
-    CachedPlan last_plan = {};
+    AttendOptions options;  // with tables that are contiguous and have no graph
+    KeptTables tables = {};
+    KeptPlan last_plan = {};
     // Shifted keys: by sequence, the queries [heads, dim] of its last token, which are the keys of the next.
     std::map<std::int64_t, at::Tensor> last_queries = {};
   };
-  static const kernels::PackedTables* tables_for(Group& group, const kernels::AttendRules& rules);
   std::vector<Group> groups_;
 };
 

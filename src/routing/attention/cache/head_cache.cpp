@@ -9,8 +9,6 @@
 namespace routing {
 namespace {
 
-using kernels::QueryView;
-
 // What ranks are aligned to in kernels/attend/attend_block.h: a query's bits depend on where its keys stand in tiles of
 // this size.
 constexpr std::int64_t kTile = kernels::kAttendTile;
@@ -185,14 +183,14 @@ void HeadCache::read_unit(const NewTokens& tokens, std::size_t index, std::int64
   }
 }
 
-void HeadCache::add_groups(const Sequence& sequence, std::int64_t head, UnitQueries& unit, CachedPlan& plan) const {
+void HeadCache::add_groups(const Sequence& sequence, std::int64_t head, UnitQueries& unit, KeptPlan& plan) const {
   using Membership = UnitQueries::Membership;
   std::vector<Membership>& sorted = unit.memberships;
   const auto before_in_groups = [](const Membership& a, const Membership& b) {
     return a.list != b.list ? a.list < b.list : a.origin < b.origin;
   };
   // Those of one token are in order already.
-  if (plan.tokens_ > 1) std::stable_sort(sorted.begin(), sorted.end(), before_in_groups);
+  if (plan.num_queries > 1) std::stable_sort(sorted.begin(), sorted.end(), before_in_groups);
   unit.groups.clear();
   unit.ranks.clear();
   for (std::size_t first = 0; first < sorted.size();) {
@@ -206,17 +204,17 @@ void HeadCache::add_groups(const Sequence& sequence, std::int64_t head, UnitQuer
     const std::int64_t from = sorted[first].view.key_from;
     const std::int64_t to = sorted[last - 1].view.key_to;
     const std::int64_t base = from - (from - sorted[first].origin) % kTile;
-    const auto group = static_cast<std::int64_t>(plan.groups_.size()) / 4;
-    const auto q_begin = static_cast<std::int64_t>(plan.query_order_.size());
-    const auto k_begin = static_cast<std::int64_t>(plan.key_order_.size());
+    const auto group = static_cast<std::int64_t>(plan.groups.size()) / 4;
+    const auto q_begin = static_cast<std::int64_t>(plan.query_order.size());
+    const auto k_begin = static_cast<std::int64_t>(plan.key_order.size());
     for (std::size_t n = first; n < last; ++n) {
-      plan.query_order_.push_back(sorted[n].token);
+      plan.query_order.push_back(sorted[n].token);
       QueryView view = sorted[n].view;
       view.key_from -= narrow(base);
       view.key_to -= narrow(base);
       view.place -= narrow(base);
       if (view.self_rank >= 0) view.self_rank -= narrow(base);
-      plan.views_.push_back(view);
+      plan.views.views.push_back(view);
       unit.groups.push_back(group);
       unit.ranks.push_back(narrow(static_cast<std::int64_t>(n - first)));
     }
@@ -224,47 +222,46 @@ void HeadCache::add_groups(const Sequence& sequence, std::int64_t head, UnitQuer
       // Places that nobody sees, up to the first key, hold that key's row; positions must ascend there too.
       const std::size_t place = list.place(from);
       for (std::int64_t before = from - base; before > 0; --before) {
-        plan.key_order_.push_back(list.positions[place] - narrow(before));
-        plan.key_rows_.push_back(list.rows[place]);
+        plan.key_order.push_back(list.positions[place] - narrow(before));
+        plan.key_rows.push_back(list.rows[place]);
       }
       const auto add = [&](const std::vector<std::int32_t>& source, std::vector<std::int32_t>& target) {
         const auto begin = source.begin() + static_cast<std::ptrdiff_t>(place);
         target.insert(target.end(), begin, begin + (to - from));
       };
-      add(list.positions, plan.key_order_);
-      add(list.rows, plan.key_rows_);
+      add(list.positions, plan.key_order);
+      add(list.rows, plan.key_rows);
     }
-    const auto k_end = static_cast<std::int64_t>(plan.key_order_.size());
-    plan.groups_.insert(plan.groups_.end(),
-                        {q_begin, q_begin + static_cast<std::int64_t>(last - first), k_begin, k_end});
-    plan.view_offsets_.push_back(static_cast<std::int64_t>(plan.views_.size()));
+    const auto k_end = static_cast<std::int64_t>(plan.key_order.size());
+    plan.groups.insert(plan.groups.end(), {q_begin, q_begin + static_cast<std::int64_t>(last - first), k_begin, k_end});
+    plan.views.group_offsets.push_back(static_cast<std::int64_t>(plan.views.views.size()));
     first = last;
   }
-  plan.unit_offsets_.push_back(static_cast<std::int64_t>(plan.groups_.size()) / 4);
+  plan.unit_offsets.push_back(static_cast<std::int64_t>(plan.groups.size()) / 4);
   add_members(unit, plan);
 }
 
 // By counting: groups are visited in order, so each token's ascend.
-void HeadCache::add_members(UnitQueries& unit, CachedPlan& plan) {
-  std::size_t place = plan.member_group_.size();
-  unit.next.assign(static_cast<std::size_t>(plan.tokens_), 0);
+void HeadCache::add_members(UnitQueries& unit, KeptPlan& plan) {
+  std::size_t place = plan.member_group.size();
+  unit.next.assign(static_cast<std::size_t>(plan.num_queries), 0);
   for (const auto& membership : unit.memberships) ++unit.next[static_cast<std::size_t>(membership.token)];
   for (std::size_t& next : unit.next) {
     const std::size_t count = next;
     next = place;
     place += count;
-    plan.member_offsets_.push_back(static_cast<std::int64_t>(place));
+    plan.member_offsets.push_back(static_cast<std::int64_t>(place));
   }
-  plan.member_group_.resize(place);
-  plan.member_rank_.resize(place);
+  plan.member_group.resize(place);
+  plan.member_rank.resize(place);
   for (std::size_t n = 0; n < unit.memberships.size(); ++n) {
     const std::size_t to = unit.next[static_cast<std::size_t>(unit.memberships[n].token)]++;
-    plan.member_group_[to] = unit.groups[n];
-    plan.member_rank_[to] = unit.ranks[n];
+    plan.member_group[to] = unit.groups[n];
+    plan.member_rank[to] = unit.ranks[n];
   }
 }
 
-CachedPlan HeadCache::append(const NewTokens& tokens, CachedPlan discarded) {
+KeptPlan HeadCache::append(const NewTokens& tokens, KeptPlan discarded) {
   const std::size_t units = tokens.sequences.size() * static_cast<std::size_t>(shape_.heads);
   require<InputError>(
       tokens.query_lists.size() == units && (tokens.key_lists.empty() || tokens.key_lists.size() == units),
@@ -280,24 +277,24 @@ CachedPlan HeadCache::append(const NewTokens& tokens, CachedPlan discarded) {
                         " would have ", at(*sequence).length + tokens.tokens, " tokens, but ", kMostTokens,
                         " are the most");
   }
-  CachedPlan plan = std::move(discarded);
+  KeptPlan plan = std::move(discarded);
   plan.clear();
-  plan.sequences_ = static_cast<std::int64_t>(tokens.sequences.size());
-  plan.heads_ = shape_.heads;
-  plan.tokens_ = tokens.tokens;
-  for (auto* offsets : {&plan.unit_offsets_, &plan.member_offsets_, &plan.view_offsets_}) offsets->push_back(0);
+  plan.batch = static_cast<std::int64_t>(tokens.sequences.size());
+  plan.heads = shape_.heads;
+  plan.num_queries = tokens.tokens;
+  for (auto* offsets : {&plan.unit_offsets, &plan.member_offsets, &plan.views.group_offsets}) offsets->push_back(0);
   UnitQueries unit;
   for (std::size_t index = 0; index < tokens.sequences.size(); ++index) {
     Sequence& sequence = at(tokens.sequences[index]);
     for (std::int64_t head = 0; head < shape_.heads; ++head) {
       read_unit(tokens, index, head, unit);
       add_groups(sequence, head, unit, plan);
-      plan.query_origins_.push_back(narrow(sequence.length));
+      plan.query_origins.push_back(narrow(sequence.length));
     }
     sequence.length += tokens.tokens;
   }
-  plan.store_rows_ = used_rows_;
-  if (shape_.rules.repeats == RepeatRule::once) kernels::mark_repeats(plan.plan(), plan.views_, plan.repeats_);
+  plan.num_keys = used_rows_;
+  if (shape_.rules.repeats == RepeatRule::once) mark_repeats(plan);
   return plan;
 }
 
@@ -330,14 +327,6 @@ void HeadCache::set_memory(std::int64_t sequence, std::int64_t tokens, const ker
       }
     }
   }
-}
-
-kernels::HeadRows<const float> HeadCache::key_rows() const {
-  return {.data = keys_.data_ptr<float>(), .row_stride = keys_.size(1)};
-}
-
-kernels::HeadRows<const float> HeadCache::value_rows() const {
-  return {.data = values_.data_ptr<float>(), .row_stride = values_.size(1)};
 }
 
 }  // namespace routing

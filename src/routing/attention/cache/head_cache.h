@@ -10,11 +10,11 @@
 // Threads    one caller at a time
 #pragma once
 
-#include "routing/attention/cache/cached_plan.h"
 #include "routing/attention/plan/token_lists.h"
 #include "routing/config/attention_rules.h"
-#include "routing/kernels/attend/attend.h"
 #include "routing/kernels/attend/query_view.h"
+#include "routing/kernels/pointwise/head_rows.h"
+#include "routing/ops/attend/kept_plan.h"
 
 #include <ATen/ATen.h>
 
@@ -56,7 +56,7 @@ class HeadCache {
   };
   // Takes the keys, and says what the queries read. Before the next call, release() must follow. A plan that nobody
   // needs any more may be handed over for its memory.
-  CachedPlan append(const NewTokens& tokens, CachedPlan discarded = {});
+  KeptPlan append(const NewTokens& tokens, KeptPlan discarded = {});
   // Lets go of the keys that no later query of these sequences can read.
   void release(std::span<const std::int64_t> sequences);
 
@@ -79,8 +79,9 @@ class HeadCache {
   void join_past(std::int64_t sequence, const PastKeys& past);
 
   const HeadCacheShape& shape() const { return shape_; }
-  kernels::HeadRows<const float> key_rows() const;
-  kernels::HeadRows<const float> value_rows() const;
+  // The store, [rows, dim]; the plan says which rows count.
+  const at::Tensor& keys() const { return keys_; }
+  const at::Tensor& values() const { return values_; }
 
   // Makes room for so many more rows at once.
   void reserve(std::int64_t rows);
@@ -116,8 +117,8 @@ class HeadCache {
   void join(List& list, std::int32_t row, std::int32_t position);
   void let_go(List& list, std::int64_t rank);
   void read_unit(const NewTokens& tokens, std::size_t index, std::int64_t head, UnitQueries& unit);
-  void add_groups(const Sequence& sequence, std::int64_t head, UnitQueries& unit, CachedPlan& plan) const;
-  static void add_members(UnitQueries& unit, CachedPlan& plan);
+  void add_groups(const Sequence& sequence, std::int64_t head, UnitQueries& unit, KeptPlan& plan) const;
+  static void add_members(UnitQueries& unit, KeptPlan& plan);
 
   HeadCacheShape shape_;
   at::Tensor keys_, values_;  // [capacity, dim]

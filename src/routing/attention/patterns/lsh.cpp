@@ -4,7 +4,7 @@
 #include "routing/core/error.h"
 #include "routing/core/parallel.h"
 #include "routing/core/random.h"
-#include "routing/kernels/centroids/centroid_scores.h"
+#include "routing/kernels/centroids/lsh_projection.h"
 #include "routing/ops/random_fill.h"
 
 #include <limits>
@@ -84,8 +84,8 @@ at::Tensor lsh_buckets(const at::Tensor& vectors, const at::Tensor& rotations) {
       const double* rotation = r.data_ptr<double>() + (unit % heads * rounds + index % rounds) * dim * half;
       std::vector<double> projected(static_cast<std::size_t>(half));
       for (std::int64_t token = 0; token < tokens; ++token) {
-        kernels::centroid_scores(x.data_ptr<double>() + (unit * tokens + token) * dim, rotation, {1, dim, half},
-                                 projected.data());
+        kernels::lsh_projection(x.data_ptr<double>() + (unit * tokens + token) * dim, rotation, {1, dim, half},
+                                projected.data());
         buckets.data_ptr<std::int32_t>()[index * tokens + token] = bucket_of(projected.data(), half);
       }
     }

@@ -10,9 +10,9 @@
 // - log N_ij, here RepeatRule::once.
 #pragma once
 
-#include "routing/attention/plan/plan.h"
 #include "routing/attention/plan/token_layout.h"
 #include "routing/config/attention.h"
+#include "routing/ops/attend/plan.h"
 
 #include <ATen/ATen.h>
 

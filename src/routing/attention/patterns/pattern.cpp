@@ -36,12 +36,11 @@ std::int32_t list_of(const StridedPattern& config, std::int64_t position) {
 
 // Patterns that are a function of the layout alone.
 template <class Config, Plan (*plan_of)(const TokenLayout&, const Config&, bool, SelfRule)>
-class PositionPattern : public Pattern {
+class PositionGroups : public Pattern {
  public:
-  PositionPattern(const Config& config, AttentionKind kind, SelfRule self)
-      : config_(config), kind_(kind), self_(self) {}
-  PatternPlan make_plan(const PlanRequest& request) override {
-    return {.plan = plan_of(request.layout, config_, kind_ == AttentionKind::causal_self, self_)};
+  PositionGroups(const Config& config, AttentionKind kind, SelfRule self) : config_(config), kind_(kind), self_(self) {}
+  Plan make_plan(const PlanRequest& request) override {
+    return plan_of(request.layout, config_, kind_ == AttentionKind::causal_self, self_);
   }
 
   std::optional<ListRules> list_rules() const override { return rules_of(config_, kind_); }
@@ -81,11 +80,11 @@ class RandomGroups : public Pattern {
   RandomGroups(const RandomPattern& config, bool causal, SelfRule self, const PatternContext& context)
       : config_(config), causal_(causal), self_(self), place_(context.place), first_head_(context.first_head) {}
 
-  PatternPlan make_plan(const PlanRequest& request) override {
+  Plan make_plan(const PlanRequest& request) override {
     const auto head = static_cast<std::uint64_t>(first_head_);
     const std::uint64_t key = request.training ? place_.key("random pattern training", {head, request.step})
                                                : place_.key("random pattern evaluation", {head});
-    return {.plan = random_plan(request.layout, config_, causal_, self_, key)};
+    return random_plan(request.layout, config_, causal_, self_, key);
   }
 
  private:
@@ -113,11 +112,11 @@ class LshGroups : public Pattern {
     rotations_ = register_buffer("rotations", lsh_rotations(config, group.heads, context.dim, key, context.options));
   }
 
-  PatternPlan make_plan(const PlanRequest& request) override {
+  Plan make_plan(const PlanRequest& request) override {
     require<InputError>(request.queries.defined(), "lsh: the plan depends on the queries, but none were given");
     const at::Tensor query_buckets = lsh_buckets(request.queries, rotations_);
     const at::Tensor key_buckets = request.keys.defined() ? lsh_buckets(request.keys, rotations_) : at::Tensor();
-    return {.plan = lsh_plan(request.layout, config_, rules_, query_buckets, key_buckets)};
+    return lsh_plan(request.layout, config_, rules_, query_buckets, key_buckets);
   }
 
   std::optional<ListRules> list_rules() const override {
@@ -163,14 +162,13 @@ class LshGroups : public Pattern {
 
 }  // namespace
 
-PatternPlan Pattern::plan(const PlanRequest& request) {
-  PatternPlan made = make_plan(request);
-  if (shifts_keys_) made.plan = with_shifted_keys(made.plan, request.layout);
-  return made;
+Plan Pattern::plan(const PlanRequest& request) {
+  const Plan made = make_plan(request);
+  return shifts_keys_ ? with_shifted_keys(made, request.layout) : made;
 }
 
 at::Tensor Pattern::auxiliary_loss(const at::Tensor& /*queries*/, const at::Tensor& /*keys*/,
-                                   const PatternPlan& /*plan*/) const {
+                                   const Plan& /*plan*/) const {
   return {};
 }
 
@@ -194,13 +192,13 @@ std::shared_ptr<Pattern> make_pattern(const HeadGroupConfig& group, const Patter
     // NOLINTEND(cppcoreguidelines-avoid-const-or-ref-data-members)
     bool causal;
     std::shared_ptr<Pattern> operator()(const FullPattern& config) const {
-      return std::make_shared<PositionPattern<FullPattern, full_plan_of>>(config, context.kind, group.self);
+      return std::make_shared<PositionGroups<FullPattern, full_plan_of>>(config, context.kind, group.self);
     }
     std::shared_ptr<Pattern> operator()(const LocalPattern& config) const {
-      return std::make_shared<PositionPattern<LocalPattern, local_plan>>(config, context.kind, group.self);
+      return std::make_shared<PositionGroups<LocalPattern, local_plan>>(config, context.kind, group.self);
     }
     std::shared_ptr<Pattern> operator()(const StridedPattern& config) const {
-      return std::make_shared<PositionPattern<StridedPattern, strided_plan>>(config, context.kind, group.self);
+      return std::make_shared<PositionGroups<StridedPattern, strided_plan>>(config, context.kind, group.self);
     }
     std::shared_ptr<Pattern> operator()(const RandomPattern& config) const {
       return std::make_shared<RandomGroups>(config, causal, group.self, context);

@@ -1,12 +1,12 @@
-// A pattern makes plans. Patterns that keep something between calls (rotations, later centroids) are modules, so that
-// it is moved, saved and loaded with the model.
+// A pattern makes plans. What a pattern keeps between calls (rotations, centroids) is moved, saved and loaded with the
+// model, so patterns are modules.
 #pragma once
 
-#include "routing/attention/plan/plan.h"
 #include "routing/attention/plan/token_layout.h"
 #include "routing/attention/plan/token_lists.h"
 #include "routing/config/attention.h"
 #include "routing/core/random.h"
+#include "routing/ops/attend/plan.h"
 
 #include <ATen/ATen.h>
 #include <torch/nn/module.h>
@@ -48,21 +48,13 @@ struct PlanRequest {
   at::Tensor sample_ids = {};  // int64 [batch]: identities of the sequences; undefined means 0, 1, 2 …
 };
 
-// A plan, and what routing attention knows about its tokens beside it.
-struct PatternPlan {
-  Plan plan;
-  // int32 [batch, heads, tokens]: the centroid a token commits to, -1 for padding; undefined for other patterns.
-  at::Tensor query_choice = {};
-  at::Tensor key_choice = {};  // undefined where keys are the queries
-};
-
 class Pattern : public torch::nn::Module {
  public:
   // What the queries of a call read; with the keys of the token before each where the group has shifted keys.
-  PatternPlan plan(const PlanRequest& request);
+  Plan plan(const PlanRequest& request);
   // What the pattern adds to the training loss for these queries and keys (undefined keys: shared); undefined if
   // nothing.
-  virtual at::Tensor auxiliary_loss(const at::Tensor& queries, const at::Tensor& keys, const PatternPlan& plan) const;
+  virtual at::Tensor auxiliary_loss(const at::Tensor& queries, const at::Tensor& keys, const Plan& plan) const;
   // How heads read a sequence piece by piece, with the very keys of plan(); nothing where that depends on later tokens.
   virtual std::optional<ListRules> list_rules() const { return std::nullopt; }
   // The lists of new tokens, one TokenLists per unit: vectors [sequences, heads, tokens, dim] of queries or of keys,
@@ -80,7 +72,7 @@ class Pattern : public torch::nn::Module {
 
  protected:
   // The plan over keys as they stand.
-  virtual PatternPlan make_plan(const PlanRequest& request) = 0;
+  virtual Plan make_plan(const PlanRequest& request) = 0;
 
  private:
   friend std::shared_ptr<Pattern> make_pattern(const HeadGroupConfig& group, const PatternContext& context);

@@ -2,9 +2,9 @@
 // length from 0 works.
 #pragma once
 
-#include "routing/attention/plan/plan.h"
 #include "routing/attention/plan/token_layout.h"
 #include "routing/config/attention.h"
+#include "routing/ops/attend/plan.h"
 
 #include <cstdint>
 

@@ -134,7 +134,7 @@ RoutingGroups::RoutingGroups(const HeadGroupConfig& group, const RoutingPattern&
       register_module("centroids", std::make_shared<Centroids>(config, group.heads, context.dim, key, context.options));
 }
 
-PatternPlan RoutingGroups::make_plan(const PlanRequest& request) {
+Plan RoutingGroups::make_plan(const PlanRequest& request) {
   const TokenLayout& layout = request.layout;
   const bool separate = request.keys.defined();
   const std::int64_t dim = centroids_->centroids().size(2);
@@ -165,7 +165,10 @@ PatternPlan RoutingGroups::make_plan(const PlanRequest& request) {
     }
     builder.end_unit();
   }
-  return {.plan = builder.build(), .query_choice = query_side.choice, .key_choice = key_side.choice};
+  Plan plan = builder.build();
+  plan.query_choice = query_side.choice;
+  plan.key_choice = key_side.choice;
+  return plan;
 }
 
 std::optional<ListRules> RoutingGroups::list_rules() const {
@@ -213,8 +216,7 @@ std::vector<TokenLists> RoutingGroups::memory_lists(const at::Tensor& keys, std:
   return all;
 }
 
-at::Tensor RoutingGroups::auxiliary_loss(const at::Tensor& queries, const at::Tensor& keys,
-                                         const PatternPlan& plan) const {
+at::Tensor RoutingGroups::auxiliary_loss(const at::Tensor& queries, const at::Tensor& keys, const Plan& plan) const {
   if (config_.commitment == 0.0) return {};
   at::Tensor loss = commitment_loss(queries, plan.query_choice, centroids_->centroids());
   if (keys.defined()) {

@@ -25,7 +25,7 @@ class RoutingGroups : public Pattern {
 
   // The commitment loss: weight * mean over real tokens, heads and dimensions of (x - centroid of the best s)^2, for
   // queries and, if separate, for keys; differentiable in them, not in the centroids.
-  at::Tensor auxiliary_loss(const at::Tensor& queries, const at::Tensor& keys, const PatternPlan& plan) const override;
+  at::Tensor auxiliary_loss(const at::Tensor& queries, const at::Tensor& keys, const Plan& plan) const override;
   Centroids* centroids() override { return centroids_.get(); }
   // A list per cluster. None for balanced queries, which compete with later ones.
   std::optional<ListRules> list_rules() const override;
@@ -35,7 +35,7 @@ class RoutingGroups : public Pattern {
   std::vector<TokenLists> memory_lists(const at::Tensor& keys, std::span<const std::int32_t> valid) const override;
 
  protected:
-  PatternPlan make_plan(const PlanRequest& request) override;
+  Plan make_plan(const PlanRequest& request) override;
 
  private:
   RoutingPattern config_;

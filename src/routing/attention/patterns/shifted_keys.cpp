@@ -12,7 +12,7 @@ namespace {
 // Lists of keys that are moved by one, each once however many heads share it.
 class KeyMover {
  public:
-  KeyMover(const PlanTensors& plan, const TokenLayout& layout)
+  KeyMover(const Plan& plan, const TokenLayout& layout)
       : positions_(plan.key_order.data_ptr<std::int32_t>()), layout_(layout) {}
 
   // The range that stands for [begin, end) of a sequence's keys.
@@ -60,20 +60,20 @@ class KeyMover {
 }  // namespace
 
 Plan with_shifted_keys(const Plan& plan, const TokenLayout& layout) {
-  PlanTensors shifted = plan.tensors();
-  KeyMover keys(plan.tensors(), layout);
-  shifted.groups = plan.tensors().groups.clone();
+  Plan shifted = plan;
+  KeyMover keys(plan, layout);
+  shifted.groups = plan.groups.clone();
   auto* group = shifted.groups.data_ptr<std::int64_t>();
-  const auto* unit_groups = plan.tensors().unit_offsets.data_ptr<std::int64_t>();
-  for (std::int64_t unit = 0; unit < plan.tensors().num_units(); ++unit) {
-    const auto sequence = static_cast<std::size_t>(unit / plan.heads());
+  const auto* unit_groups = plan.unit_offsets.data_ptr<std::int64_t>();
+  for (std::int64_t unit = 0; unit < plan.num_units(); ++unit) {
+    const auto sequence = static_cast<std::size_t>(unit / plan.heads);
     for (std::int64_t number = unit_groups[unit]; number < unit_groups[unit + 1]; ++number, group += 4) {
       std::tie(group[2], group[3]) = keys.move(sequence, group[2], group[3]);
     }
   }
   shifted.key_order = at::empty({static_cast<std::int64_t>(keys.order().size())}, at::kInt);
   std::copy(keys.order().begin(), keys.order().end(), shifted.key_order.data_ptr<std::int32_t>());
-  return Plan(std::move(shifted));
+  return complete_plan(std::move(shifted));
 }
 
 std::vector<TokenLists> shifted_lists(std::span<const TokenLists> before, std::span<const TokenLists> lists,

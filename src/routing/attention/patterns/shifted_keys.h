@@ -7,9 +7,9 @@
 // mean.
 #pragma once
 
-#include "routing/attention/plan/plan.h"
 #include "routing/attention/plan/token_layout.h"
 #include "routing/attention/plan/token_lists.h"
+#include "routing/ops/attend/plan.h"
 
 #include <cstdint>
 #include <span>

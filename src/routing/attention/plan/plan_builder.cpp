@@ -21,11 +21,11 @@ ListRange append(std::vector<std::int32_t>& list, std::span<const std::int32_t> 
 }  // namespace
 
 PlanBuilder::PlanBuilder(const TokenLayout& layout, const VisibilityRules& rules, Lists lists)
-    : tensors_{.batch = layout.batch,
-               .heads = layout.heads,
-               .num_queries = layout.num_queries,
-               .num_keys = layout.num_keys,
-               .rules = rules},
+    : plan_{.batch = layout.batch,
+            .heads = layout.heads,
+            .num_queries = layout.num_queries,
+            .num_keys = layout.num_keys,
+            .rules = rules},
       lists_(lists),
       unit_offsets_{0} {}
 
@@ -46,11 +46,11 @@ void PlanBuilder::end_unit() {
 }
 
 Plan PlanBuilder::build() {
-  tensors_.query_order = copied(query_order_, at::kInt);
-  tensors_.key_order = lists_ == Lists::one ? tensors_.query_order : copied(key_order_, at::kInt);
-  tensors_.groups = copied(groups_, at::kLong).view({-1, 4});
-  tensors_.unit_offsets = copied(unit_offsets_, at::kLong);
-  return Plan(tensors_);
+  plan_.query_order = copied(query_order_, at::kInt);
+  plan_.key_order = lists_ == Lists::one ? plan_.query_order : copied(key_order_, at::kInt);
+  plan_.groups = copied(groups_, at::kLong).view({-1, 4});
+  plan_.unit_offsets = copied(unit_offsets_, at::kLong);
+  return complete_plan(plan_);
 }
 
 }  // namespace routing

@@ -1,8 +1,8 @@
 // Collects lists and groups unit by unit and makes a plan of them.
 #pragma once
 
-#include "routing/attention/plan/plan.h"
 #include "routing/attention/plan/token_layout.h"
+#include "routing/ops/attend/plan.h"
 
 #include <cstdint>
 #include <span>
@@ -34,7 +34,7 @@ class PlanBuilder {
   Plan build();
 
  private:
-  PlanTensors tensors_;
+  Plan plan_;
   Lists lists_;
   std::vector<std::int32_t> query_order_;
   std::vector<std::int32_t> key_order_;

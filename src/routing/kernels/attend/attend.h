@@ -1,8 +1,8 @@
 // Softmax attention over a plan, forward and backward, fused: scores never leave the cache.
 //
-// What is computed stands in routing/ops/attend/attend.h, what a plan means in routing/ops/attend/plan_tensors.h; here
-// both are plain pointers. Rows are float32; with rules.bf16 the levels avx512_bf16 and amx round factors of products
-// to bfloat16, the others do not.
+// What is computed stands in routing/ops/attend/attend.h, what a plan means in routing/ops/attend/plan.h; here both are
+// plain pointers. Rows are float32; with rules.bf16 the levels avx512_bf16 and amx round factors of products to
+// bfloat16, the others do not.
 //
 // Bits         equal for any number of threads. A query's output depends on its own row, the keys it sees, their ranks
 //              in the group and nothing else: neither on keys after its last one nor on how many queries follow. (A
@@ -30,7 +30,7 @@
 
 namespace routing::kernels {
 
-// The lists of PlanTensors and the views of view_plan, under the same names.
+// The lists of a Plan and the views of view_plan, or those of a KeptPlan, under the same names.
 struct AttendPlan {
   std::int64_t batch = 0;
   std::int64_t heads = 0;

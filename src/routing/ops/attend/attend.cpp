@@ -27,7 +27,7 @@ using OptionalInt = c10::optional<std::int64_t>;
 // The schema cannot hold a Plan, so this is the plan and the options as the operator takes them, in its order.
 struct FlatCall {
   at::Tensor q, k, v;
-  PlanTensors plan;
+  Plan plan;
   AttendOptions options;
 };
 
@@ -51,7 +51,7 @@ OptionalTensor if_defined(const at::Tensor& tensor) {
   return tensor.defined() ? OptionalTensor(tensor) : c10::nullopt;
 }
 
-void check_rows(const at::Tensor& tensor, const char* name, std::int64_t tokens, const PlanTensors& plan,
+void check_rows(const at::Tensor& tensor, const char* name, std::int64_t tokens, const Plan& plan,
                 const at::Tensor& q) {
   require<InputError>(tensor.dim() == 4, "attend: ", name, " has ", tensor.dim(),
                       " dimensions, but must be [batch, heads, tokens, dim]");
@@ -128,7 +128,7 @@ AttendResult compute_forward(const FlatCall& call) {
   const AttendInputs inputs{call.q, call.k, call.v};
   if (can_attend_fused(call.q)) return attend_fused_forward(inputs, call.plan, call.options);
   if (!call.q.is_meta()) return attend_reference_forward(inputs, call.plan, call.options);
-  const PlanTensors& plan = call.plan;
+  const Plan& plan = call.plan;
   return {at::empty({plan.batch, plan.heads, plan.num_queries, call.v.size(3)}, call.q.options()),
           at::empty({plan.batch, plan.heads, plan.num_queries}, call.q.options())};
 }
@@ -186,7 +186,7 @@ class AttendFunction : public torch::autograd::Function<AttendFunction> {
     explicit SavedCall(const FlatCall& call) : plan(call.plan), options(call.options), shared(call.k.is_same(call.q)) {
       options.relative_key = options.relative_value = options.dropout.sample_ids = options.recency = at::Tensor();
     }
-    PlanTensors plan;
+    Plan plan;
     AttendOptions options;
     bool shared = false;  // k is the very tensor q
   };
@@ -289,7 +289,7 @@ TORCH_LIBRARY_IMPL(routing, CompositeExplicitAutograd, library) {
 
 }  // namespace
 
-AttendResult attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const PlanTensors& plan,
+AttendResult attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const Plan& plan,
                     const AttendOptions& options) {
   static const auto op = c10::Dispatcher::singleton().findSchemaOrThrow("routing::attend", "").typed<AttendSignature>();
   const auto number = [](const std::optional<std::int64_t>& value) {

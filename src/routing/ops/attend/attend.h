@@ -11,7 +11,7 @@
 #pragma once
 
 #include "routing/config/attention_rules.h"
-#include "routing/ops/attend/plan_tensors.h"
+#include "routing/ops/attend/plan.h"
 #include "routing/ops/precision.h"
 
 #include <ATen/ATen.h>
@@ -61,7 +61,7 @@ struct AttendResult {
 // devices do not fit the plan and each other, or on a second derivative.
 //
 // Goes through the registered operator routing::attend, so profilers and other languages see it under that name.
-AttendResult attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const PlanTensors& plan,
+AttendResult attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const Plan& plan,
                     const AttendOptions& options);
 
 // Whether float32 rows on the CPU are kept for the backward pass as the kernels read them, in two bytes per number.

@@ -1,12 +1,12 @@
 #include "routing/ops/attend/attend_fused.h"
 
-#include "routing/kernels/attend/attend.h"
 #include "routing/ops/attend/attention_dropout.h"
 #include "routing/ops/attend/head_tensors.h"
 #include "routing/ops/attend/visibility.h"
 
 #include <bit>
 #include <memory>
+#include <vector>
 
 namespace routing {
 namespace {
@@ -25,33 +25,13 @@ at::Tensor empty_in_order_of(const at::Tensor& like) {
   return empty.stride(3) == 1 ? empty : at::empty(like.sizes(), options);
 }
 
-// A call as the kernels take it, and what its pointers point to.
+// A call as the kernels take it, and what its pointers point to. The only one who calls them.
 class FusedCall {
  public:
-  FusedCall(const AttendInputs& inputs, const PlanTensors& plan, const AttendOptions& options)
-      : plan_(plan),
-        views_(shared_views(plan)),
-        q_(with_adjacent_numbers(inputs.q)),
-        k_(with_adjacent_numbers(inputs.k)),
-        v_(with_adjacent_numbers(inputs.v)),
-        relative_key_(contiguous_or_absent(options.relative_key)),
-        relative_value_(contiguous_or_absent(options.relative_value)),
-        recency_(contiguous_or_absent(options.recency)) {
+  FusedCall(const AttendInputs& inputs, const Plan& plan, const AttendOptions& options)
+      : FusedCall(options, inputs.q.size(3), inputs.v.size(3)) {
+    views_ = shared_views(plan);
     problem_.plan = kernel_plan(plan, *views_);
-    problem_.rules = {.dim = q_.size(3),
-                      .value_dim = v_.size(3),
-                      .scale = options.scale,
-                      .merge = options.merge,
-                      .merge_eps = options.merge_eps,
-                      .relative = options.relative,
-                      .relative_key = numbers_or_null(relative_key_),
-                      .relative_value = numbers_or_null(relative_value_),
-                      .recency_slopes = numbers_or_null(recency_),
-                      .dropout = options.dropout.probability,
-                      .bf16 = options.precision == MatmulPrecision::bf16};
-    for (const at::Tensor& table : {relative_key_, relative_value_}) {
-      if (table.defined()) problem_.rules.max_relative = (table.size(0) - 1) / 2;
-    }
     if (options.dropout.probability > 0.0) {
       const at::Tensor keys = dropout_unit_keys(options.dropout, plan.batch, plan.heads);
       for (std::int64_t unit = 0; unit < plan.num_units(); ++unit) {
@@ -59,6 +39,9 @@ class FusedCall {
       }
       problem_.rules.dropout_unit_keys = unit_keys_.data();
     }
+    q_ = with_adjacent_numbers(inputs.q);
+    k_ = with_adjacent_numbers(inputs.k);
+    v_ = with_adjacent_numbers(inputs.v);
     if (q_.scalar_type() == at::kBFloat16) {
       problem_.q_halves = read_halves(q_);
       problem_.k_halves = read_halves(k_);
@@ -70,19 +53,51 @@ class FusedCall {
     }
   }
 
-  const kernels::AttendProblem& problem() const { return problem_; }
-  // [batch, heads, queries, value_dim]; in memory like v, whose heads stand inside or outside its tokens.
-  at::Tensor empty_output() const {
-    const std::int64_t value_dim = v_.size(3);
-    const auto options = v_.options().dtype(at::kFloat);
-    if (v_.is_contiguous()) return at::empty({plan_.batch, plan_.heads, plan_.num_queries, value_dim}, options);
-    return at::empty({plan_.batch, plan_.num_queries, plan_.heads, value_dim}, options).transpose(1, 2);
+  FusedCall(const at::Tensor& q, const KeptRows& kept, const KeptPlan& plan, const AttendOptions& options)
+      : FusedCall(options, kept.keys.size(1), kept.values.size(1)) {
+    problem_.plan = kernel_plan(plan);
+    problem_.rules.packed_tables = kept.tables.packed(problem_.rules);
+    problem_.q = read_rows(q);
+    // All units read one store.
+    problem_.k = {.data = kept.keys.data_ptr<float>(), .row_stride = kept.keys.size(1)};
+    problem_.v = {.data = kept.values.data_ptr<float>(), .row_stride = kept.values.size(1)};
   }
 
+  // [batch, heads, queries, value_dim]; in memory like v, whose heads stand inside or outside its tokens.
+  at::Tensor empty_output() const {
+    const kernels::AttendPlan& plan = problem_.plan;
+    const auto options = v_.options().dtype(at::kFloat);
+    if (v_.is_contiguous()) return at::empty({plan.batch, plan.heads, plan.num_queries, v_.size(3)}, options);
+    return at::empty({plan.batch, plan.num_queries, plan.heads, v_.size(3)}, options).transpose(1, 2);
+  }
+  void forward(const kernels::HeadRows<float>& output, float* lse) const {
+    kernels::attend_forward(problem_, output, lse);
+  }
+  void backward(const kernels::AttendBackward& call) const { kernels::attend_backward(problem_, call); }
+
  private:
-  PlanTensors plan_;
+  FusedCall(const AttendOptions& options, std::int64_t dim, std::int64_t value_dim)
+      : relative_key_(contiguous_or_absent(options.relative_key)),
+        relative_value_(contiguous_or_absent(options.relative_value)),
+        recency_(contiguous_or_absent(options.recency)) {
+    const at::Tensor& table = relative_key_.defined() ? relative_key_ : relative_value_;
+    problem_.rules = {.dim = dim,
+                      .value_dim = value_dim,
+                      .scale = options.scale,
+                      .merge = options.merge,
+                      .merge_eps = options.merge_eps,
+                      .relative = options.relative,
+                      .max_relative = table.defined() ? (table.size(0) - 1) / 2 : 0,
+                      .relative_key = numbers_or_null(relative_key_),
+                      .relative_value = numbers_or_null(relative_value_),
+                      .recency_slopes = numbers_or_null(recency_),
+                      .dropout = options.dropout.probability,
+                      .bf16 = options.precision == MatmulPrecision::bf16};
+  }
+
+  at::Tensor relative_key_, relative_value_, recency_;
   std::shared_ptr<const PlanViews> views_;
-  at::Tensor q_, k_, v_, relative_key_, relative_value_, recency_;
+  at::Tensor q_, k_, v_;
   std::vector<std::uint64_t> unit_keys_;
   kernels::AttendProblem problem_;
 };
@@ -93,18 +108,17 @@ bool can_attend_fused(const at::Tensor& q) {
   return (q.scalar_type() == at::kFloat || q.scalar_type() == at::kBFloat16) && q.is_cpu();
 }
 
-AttendResult attend_fused_forward(const AttendInputs& inputs, const PlanTensors& plan, const AttendOptions& options) {
+AttendResult attend_fused_forward(const AttendInputs& inputs, const Plan& plan, const AttendOptions& options) {
   const at::NoGradGuard no_gradient;
   const FusedCall call(inputs, plan, options);
   AttendResult result{call.empty_output(),
                       at::empty({plan.batch, plan.heads, plan.num_queries}, inputs.q.options().dtype(at::kFloat))};
-  kernels::attend_forward(call.problem(), written_rows(result.output), result.lse.data_ptr<float>());
+  call.forward(written_rows(result.output), result.lse.data_ptr<float>());
   return result;
 }
 
 AttendGradients attend_fused_backward(const AttendResult& gradient, const AttendResult& saved,
-                                      const AttendInputs& inputs, const PlanTensors& plan,
-                                      const AttendOptions& options) {
+                                      const AttendInputs& inputs, const Plan& plan, const AttendOptions& options) {
   const at::NoGradGuard no_gradient;
   const FusedCall call(inputs, plan, options);
   const at::Tensor output = with_adjacent_numbers(saved.output);
@@ -133,8 +147,25 @@ AttendGradients attend_fused_backward(const AttendResult& gradient, const Attend
     d.relative_value = at::zeros(options.relative_value.sizes(), options.relative_value.options());
     backward.d_relative_value = d.relative_value.data_ptr<float>();
   }
-  kernels::attend_backward(call.problem(), backward);
+  call.backward(backward);
   return d;
+}
+
+const kernels::PackedTables* KeptTables::packed(const kernels::AttendRules& rules) {
+  if (rules.relative_key == nullptr && rules.relative_value == nullptr) return nullptr;
+  const kernels::Isa level = kernels::active_isa();
+  if (!tables_ || level_ != level || bf16_ != rules.bf16) {
+    tables_.emplace(rules);
+    level_ = level;
+    bf16_ = rules.bf16;
+  }
+  return &*tables_;
+}
+
+void attend_kept(const at::Tensor& q, const KeptRows& kept, const KeptPlan& plan, const AttendOptions& options,
+                 const kernels::HeadRows<float>& output) {
+  std::vector<float> lse(static_cast<std::size_t>(plan.batch * plan.heads * plan.num_queries));
+  FusedCall(q, kept, plan, options).forward(output, lse.data());
 }
 
 }  // namespace routing

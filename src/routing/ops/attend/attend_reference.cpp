@@ -21,11 +21,11 @@ at::Tensor finite_or_zero(const at::Tensor& values) {
 // Everything about one call that its tiles share. Rows are tokens of units: q [rows, dim] and so on.
 class Call {
  public:
-  Call(const AttendInputs& inputs, const PlanTensors& plan_tensors, const AttendOptions& attend_options)
-      : plan(plan_tensors),
+  Call(const AttendInputs& inputs, const Plan& attended_plan, const AttendOptions& attend_options)
+      : plan(attended_plan),
         options(attend_options),
-        views(view_plan(plan_tensors)),
-        tiles(cut_into_tiles(plan_tensors, views)),
+        views(view_plan(attended_plan)),
+        tiles(cut_into_tiles(attended_plan, views)),
         q(inputs.q.reshape({-1, inputs.q.size(3)})),
         k(inputs.k.reshape({-1, inputs.k.size(3)})),
         v(inputs.v.reshape({-1, inputs.v.size(3)})) {
@@ -52,7 +52,7 @@ class Call {
   std::int64_t num_rows() const { return q.size(0); }
 
   // NOLINTBEGIN(cppcoreguidelines-avoid-const-or-ref-data-members): lives no longer than one call of attend.
-  const PlanTensors& plan;
+  const Plan& plan;
   const AttendOptions& options;
   // NOLINTEND(cppcoreguidelines-avoid-const-or-ref-data-members)
   PlanViews views;
@@ -219,8 +219,7 @@ at::Tensor outer_sum(const at::Tensor& left, const at::Tensor& right) {
 
 }  // namespace
 
-AttendResult attend_reference_forward(const AttendInputs& inputs, const PlanTensors& plan,
-                                      const AttendOptions& options) {
+AttendResult attend_reference_forward(const AttendInputs& inputs, const Plan& plan, const AttendOptions& options) {
   const at::NoGradGuard no_gradient;
   const Call call(inputs, plan, options);
   const std::int64_t rows = call.num_rows();
@@ -260,8 +259,7 @@ AttendResult attend_reference_forward(const AttendInputs& inputs, const PlanTens
 //   lse merge    dS = P (dP - dO.O + dL)               because the rows of P sum to one over all groups together
 //   mean merge   dS = P (dP - sum_j P dP) + dL e^(S-L)   group by group, with dO divided by the number of groups
 AttendGradients attend_reference_backward(const AttendResult& gradient, const AttendResult& saved,
-                                          const AttendInputs& inputs, const PlanTensors& plan,
-                                          const AttendOptions& options) {
+                                          const AttendInputs& inputs, const Plan& plan, const AttendOptions& options) {
   const at::NoGradGuard no_gradient;
   const Call call(inputs, plan, options);
   const bool lse_merge = options.merge == Merge::lse;

@@ -8,8 +8,7 @@
 
 namespace routing {
 
-AttendResult attend_reference_forward(const AttendInputs& inputs, const PlanTensors& plan,
-                                      const AttendOptions& options);
+AttendResult attend_reference_forward(const AttendInputs& inputs, const Plan& plan, const AttendOptions& options);
 
 struct AttendGradients {
   at::Tensor q, k, v;
@@ -18,7 +17,6 @@ struct AttendGradients {
 
 // Recomputes the probabilities from q, k and the saved result instead of keeping them.
 AttendGradients attend_reference_backward(const AttendResult& gradient, const AttendResult& saved,
-                                          const AttendInputs& inputs, const PlanTensors& plan,
-                                          const AttendOptions& options);
+                                          const AttendInputs& inputs, const Plan& plan, const AttendOptions& options);
 
 }  // namespace routing

@@ -28,7 +28,7 @@ at::Tensor first_seen(const PlanViews& views, std::span<const AttendTile> tiles,
 
 }  // namespace
 
-std::vector<AttendTile> cut_into_tiles(const PlanTensors& plan, const PlanViews& views) {
+std::vector<AttendTile> cut_into_tiles(const Plan& plan, const PlanViews& views) {
   std::vector<AttendTile> tiles;
   const auto* unit_offsets = plan.unit_offsets.data_ptr<std::int64_t>();
   for (std::int64_t unit = 0; unit < plan.num_units(); ++unit) {
@@ -59,8 +59,7 @@ std::size_t tiles_in_batch(std::span<const AttendTile> tiles, std::int64_t table
   return std::min(fitting, tiles.size());
 }
 
-TileBatch pack_tiles(const PlanTensors& plan, const PlanViews& views, std::span<const AttendTile> tiles,
-                     at::Device device) {
+TileBatch pack_tiles(const Plan& plan, const PlanViews& views, std::span<const AttendTile> tiles, at::Device device) {
   std::int64_t slots = 0;
   std::int64_t keys = 0;
   for (const AttendTile& tile : tiles) {

@@ -2,7 +2,7 @@
 // reference implementation.
 #pragma once
 
-#include "routing/ops/attend/plan_tensors.h"
+#include "routing/ops/attend/plan.h"
 #include "routing/ops/attend/visibility.h"
 
 #include <ATen/ATen.h>
@@ -38,13 +38,12 @@ struct TileBatch {
 };
 
 // All tiles that hold at least one visible pair, those with most keys first.
-std::vector<AttendTile> cut_into_tiles(const PlanTensors& plan, const PlanViews& views);
+std::vector<AttendTile> cut_into_tiles(const Plan& plan, const PlanViews& views);
 
 // How many tiles from the first of these on fit into one padded batch of limited memory; at least 1. A slot of a tile
 // holds a number for each of its keys, or for each of `table_rows` rows of relative tables if those are more.
 std::size_t tiles_in_batch(std::span<const AttendTile> tiles, std::int64_t table_rows);
 
-TileBatch pack_tiles(const PlanTensors& plan, const PlanViews& views, std::span<const AttendTile> tiles,
-                     at::Device device);
+TileBatch pack_tiles(const Plan& plan, const PlanViews& views, std::span<const AttendTile> tiles, at::Device device);
 
 }  // namespace routing

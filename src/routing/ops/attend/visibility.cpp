@@ -12,7 +12,7 @@ constexpr std::int64_t kGroupsPerChunk = 16;
 constexpr std::int64_t kRowsPerChunk = 4096;
 
 // Both lists ascend, so one walk over each finds every query's place.
-void view_group(const PlanTensors& plan, std::int64_t group, QueryView* views) {
+void view_group(const Plan& plan, std::int64_t group, QueryView* views) {
   const GroupRange range = group_range(plan, group);
   const auto* query_positions = plan.query_order.data_ptr<std::int32_t>() + range.q_begin;
   const auto* key_positions = plan.key_order.data_ptr<std::int32_t>() + range.k_begin;
@@ -36,7 +36,7 @@ void view_group(const PlanTensors& plan, std::int64_t group, QueryView* views) {
 }
 
 // A token that sees nothing but itself in all of its groups may see itself.
-void allow_self_where_alone(const PlanTensors& plan, PlanViews& all) {
+void allow_self_where_alone(const Plan& plan, PlanViews& all) {
   const auto* offsets = plan.query_index.offsets.data_ptr<std::int64_t>();
   const auto* group_of = plan.query_index.group.data_ptr<std::int64_t>();
   const auto* rank_of = plan.query_index.rank.data_ptr<std::int32_t>();
@@ -58,7 +58,7 @@ void allow_self_where_alone(const PlanTensors& plan, PlanViews& all) {
 
 }  // namespace
 
-PlanViews view_plan(const PlanTensors& plan) {
+PlanViews view_plan(const Plan& plan) {
   PlanViews all;
   const std::int64_t num_groups = plan.num_groups();
   all.group_offsets.resize(static_cast<std::size_t>(num_groups) + 1, 0);
@@ -77,7 +77,7 @@ PlanViews view_plan(const PlanTensors& plan) {
   return all;
 }
 
-kernels::AttendPlan kernel_plan(const PlanTensors& plan, const PlanViews& views) {
+kernels::AttendPlan kernel_plan(const Plan& plan, const PlanViews& views) {
   return {.batch = plan.batch,
           .heads = plan.heads,
           .num_queries = plan.num_queries,
@@ -94,12 +94,12 @@ kernels::AttendPlan kernel_plan(const PlanTensors& plan, const PlanViews& views)
           .repeats = views.repeats.keys()};
 }
 
-std::shared_ptr<const PlanViews> shared_views(const PlanTensors& plan) {
+std::shared_ptr<const PlanViews> shared_views(const Plan& plan) {
   if (plan.seal && plan.seal->covers(plan)) return plan.seal->views();
   return std::make_shared<const PlanViews>(view_plan(plan));
 }
 
-std::int64_t attended_pairs(const PlanTensors& plan) {
+std::int64_t attended_pairs(const Plan& plan) {
   std::int64_t pairs = 0;
   const auto all = shared_views(plan);
   for (const QueryView& view : all->views) {

@@ -4,7 +4,7 @@
 #include "routing/kernels/attend/attend.h"
 #include "routing/kernels/attend/query_view.h"
 #include "routing/kernels/attend/repeated_keys.h"
-#include "routing/ops/attend/plan_tensors.h"
+#include "routing/ops/attend/plan.h"
 
 #include <cstdint>
 #include <memory>
@@ -26,15 +26,15 @@ struct PlanViews {
   }
 };
 
-PlanViews view_plan(const PlanTensors& plan);
+PlanViews view_plan(const Plan& plan);
 
 // Both as the kernels take them; they must outlive what is returned.
-kernels::AttendPlan kernel_plan(const PlanTensors& plan, const PlanViews& views);
+kernels::AttendPlan kernel_plan(const Plan& plan, const PlanViews& views);
 
 // The same, shared by all users of a sealed plan.
-std::shared_ptr<const PlanViews> shared_views(const PlanTensors& plan);
+std::shared_ptr<const PlanViews> shared_views(const Plan& plan);
 
 // Pairs (query, key, group) that count in attention; what benchmarks go by.
-std::int64_t attended_pairs(const PlanTensors& plan);
+std::int64_t attended_pairs(const Plan& plan);
 
 }  // namespace routing

@@ -1,5 +1,5 @@
 // The inverse index, the checks of a plan, and what view_plan says each query sees.
-#include "routing/ops/attend/plan_tensors.h"
+#include "routing/ops/attend/plan.h"
 
 #include "routing/attention/plan/plan_builder.h"
 #include "routing/core/error.h"
@@ -11,7 +11,7 @@
 
 #include <functional>
 
-namespace routing::plan_tensors_test {
+namespace routing::plan_test {
 namespace {
 
 // Two heads; the first has groups {0, 2} and {0, 1, 2}, the second {} and {1}.
@@ -32,10 +32,10 @@ Plan small_plan() {
 
 TEST(MemberIndex, HandWorkedEntries) {
   const Plan plan = small_plan();
-  EXPECT_TRUE(plan.query_index().offsets.equal(at::tensor({0, 2, 3, 5, 5, 6, 6}, at::kLong)));
-  EXPECT_TRUE(plan.query_index().group.equal(at::tensor({0, 1, 1, 0, 1, 3}, at::kLong)));
-  EXPECT_TRUE(plan.query_index().rank.equal(at::tensor({0, 0, 1, 1, 2, 0}, at::kInt)));
-  EXPECT_TRUE(plan.key_index().offsets.equal(plan.query_index().offsets));
+  EXPECT_TRUE(plan.query_index.offsets.equal(at::tensor({0, 2, 3, 5, 5, 6, 6}, at::kLong)));
+  EXPECT_TRUE(plan.query_index.group.equal(at::tensor({0, 1, 1, 0, 1, 3}, at::kLong)));
+  EXPECT_TRUE(plan.query_index.rank.equal(at::tensor({0, 0, 1, 1, 2, 0}, at::kInt)));
+  EXPECT_TRUE(index_members(plan, Side::keys).offsets.equal(plan.query_index.offsets));
 }
 
 TEST(MemberIndex, KeysOfSeparateListsHaveTheirOwnIndex) {
@@ -45,37 +45,36 @@ TEST(MemberIndex, KeysOfSeparateListsHaveTheirOwnIndex) {
                     builder.add_keys(std::vector<std::int32_t>{0, 3}));
   builder.end_unit();
   const Plan plan = builder.build();
-  EXPECT_TRUE(plan.query_index().offsets.equal(at::tensor({0, 0, 1}, at::kLong)));
-  EXPECT_TRUE(plan.key_index().offsets.equal(at::tensor({0, 1, 1, 1, 2}, at::kLong)));
-  EXPECT_TRUE(plan.key_index().rank.equal(at::tensor({0, 1}, at::kInt)));
+  EXPECT_TRUE(plan.query_index.offsets.equal(at::tensor({0, 0, 1}, at::kLong)));
+  EXPECT_TRUE(index_members(plan, Side::keys).offsets.equal(at::tensor({0, 1, 1, 1, 2}, at::kLong)));
+  EXPECT_TRUE(index_members(plan, Side::keys).rank.equal(at::tensor({0, 1}, at::kInt)));
 }
 
 TEST(PlanViews, CountTheSamePairsAsTheDenseMasksForEveryPattern) {
   for (const auto& pattern_case : support::every_pattern_case()) {
     const auto inputs = support::make_inputs(pattern_case, {.batch = 3, .tokens = 40, .ragged = true});
-    EXPECT_EQ(inputs.plan.attended_pairs(), inputs.plan.to_dense_counts().sum().item<std::int64_t>())
+    EXPECT_EQ(attended_pairs(inputs.plan), inputs.plan.to_dense_counts().sum().item<std::int64_t>())
         << pattern_case.name;
   }
 }
 
 // What the views of one unit show, as masks like those of Plan::to_dense_masks.
 at::Tensor masks_of_views(const Plan& plan, std::int64_t sequence, std::int64_t head) {
-  const PlanTensors& tensors = plan.tensors();
-  const auto views = shared_views(tensors);
-  const std::int64_t unit = sequence * plan.heads() + head;
-  const auto* unit_offsets = tensors.unit_offsets.data_ptr<std::int64_t>();
+  const auto views = shared_views(plan);
+  const std::int64_t unit = sequence * plan.heads + head;
+  const auto* unit_offsets = plan.unit_offsets.data_ptr<std::int64_t>();
   const std::int64_t first = unit_offsets[unit];
   const std::int64_t groups = unit_offsets[unit + 1] - first;
-  at::Tensor masks = at::zeros({groups, plan.num_queries(), plan.num_keys()}, at::kBool);
+  at::Tensor masks = at::zeros({groups, plan.num_queries, plan.num_keys}, at::kBool);
   auto mask = masks.accessor<bool, 3>();
   for (std::int64_t group = 0; group < groups; ++group) {
-    const GroupRange range = group_range(tensors, first + group);
+    const GroupRange range = group_range(plan, first + group);
     for (std::int64_t query = 0; query < range.num_queries(); ++query) {
       const std::int64_t entry = views->group_offsets[static_cast<std::size_t>(first + group)] + query;
       const QueryView& view = views->views[static_cast<std::size_t>(entry)];
-      const std::int32_t i = tensors.query_order.data_ptr<std::int32_t>()[range.q_begin + query];
+      const std::int32_t i = plan.query_order.data_ptr<std::int32_t>()[range.q_begin + query];
       for (std::int32_t rank = view.key_from; rank < view.key_to; ++rank) {
-        mask[group][i][tensors.key_order.data_ptr<std::int32_t>()[range.k_begin + rank]] = views->counts(entry, rank);
+        mask[group][i][plan.key_order.data_ptr<std::int32_t>()[range.k_begin + rank]] = views->counts(entry, rank);
       }
       EXPECT_EQ(view.sees_nothing(), !masks[group][i].any().item<bool>()) << "what is left is never nothing";
     }
@@ -97,7 +96,7 @@ TEST(PlanViews, AreTheDenseMasksWhereGroupsAreEmptyOrRepeatedAsAWhole) {
   for (const std::int64_t tokens : {1, 2, 63, 64, 65, 129, 300}) {
     for (const Plan& plan : support::hand_made_plans(1, tokens)) {
       EXPECT_TRUE(masks_of_views(plan, 0, 1).equal(plan.to_dense_masks(0, 1))) << tokens << " tokens";
-      EXPECT_EQ(plan.attended_pairs(), plan.to_dense_counts().sum().item<std::int64_t>()) << tokens << " tokens";
+      EXPECT_EQ(attended_pairs(plan), plan.to_dense_counts().sum().item<std::int64_t>()) << tokens << " tokens";
     }
   }
 }
@@ -110,7 +109,7 @@ TEST(PlanViews, HandWorkedWordsOfRepeatedKeys) {
     builder.add_group(range, range);
   }
   builder.end_unit();
-  const PlanViews views = view_plan(builder.build().tensors());
+  const PlanViews views = view_plan(builder.build());
   constexpr std::int64_t kNone = kernels::RepeatedKeys::kNone;
   // Entries: 0 2 3 | 1 2 3 | 1 2 | 3 4.
   EXPECT_EQ(views.repeats.keys().in_tile(4, 0), 0b010U) << "2 has seen itself";
@@ -123,7 +122,7 @@ TEST(PlanViews, HandWorkedWordsOfRepeatedKeys) {
 }
 
 TEST(PlanViews, OtherRulesHaveNoWords) {
-  EXPECT_FALSE(view_plan(small_plan().tensors()).repeats.keys().any());
+  EXPECT_FALSE(view_plan(small_plan()).repeats.keys().any());
 }
 
 TEST(PlanViews, HandWorkedWindowsOverSeparateLists) {
@@ -133,7 +132,7 @@ TEST(PlanViews, HandWorkedWindowsOverSeparateLists) {
                     builder.add_keys(std::vector<std::int32_t>{0, 2, 4, 8}));
   builder.end_unit();
   const Plan plan = builder.build();
-  const PlanViews views = view_plan(plan.tensors());
+  const PlanViews views = view_plan(plan);
   ASSERT_EQ(views.views.size(), 3U);
   EXPECT_EQ(views.views[0].place, 1);
   EXPECT_EQ(views.views[0].key_from, 0);
@@ -150,40 +149,40 @@ TEST(PlanViews, HandWorkedWindowsOverSeparateLists) {
 TEST(CheckPlan, EveryBrokenPromiseIsNamed) {
   struct Broken {
     const char* expected;
-    std::function<void(PlanTensors&)> mutate;
+    std::function<void(Plan&)> mutate;
   };
   const std::vector<Broken> cases{
-      {"query_order holds Long", [](PlanTensors& p) { p.query_order = p.query_order.to(at::kLong); }},
-      {"3 numbers", [](PlanTensors& p) { p.groups = p.groups.narrow(1, 0, 3).contiguous(); }},
+      {"query_order holds Long", [](Plan& p) { p.query_order = p.query_order.to(at::kLong); }},
+      {"3 numbers", [](Plan& p) { p.groups = p.groups.narrow(1, 0, 3).contiguous(); }},
       {"not contiguous",
-       [](PlanTensors& p) {
+       [](Plan& p) {
          p.groups = p.groups.repeat({1, 2}).narrow(1, 0, 4);
        }},
-      {"unit_offsets has", [](PlanTensors& p) { p.unit_offsets = p.unit_offsets.narrow(0, 0, 2); }},
+      {"unit_offsets has", [](Plan& p) { p.unit_offsets = p.unit_offsets.narrow(0, 0, 2); }},
       {"unit_offsets falls",
-       [](PlanTensors& p) {
+       [](Plan& p) {
          p.unit_offsets = at::tensor({0, 5, 4}, at::kLong);
        }},
       {"unit_offsets covers",
-       [](PlanTensors& p) {
+       [](Plan& p) {
          p.unit_offsets = at::tensor({0, 2, 3}, at::kLong);
        }},
-      {"position 3", [](PlanTensors& p) { p.query_order = p.query_order + p.query_order.eq(2).to(at::kInt); }},
-      {"sorted by time", [](PlanTensors& p) { p.query_order = p.query_order.flip(0); }},
-      {"of a list of", [](PlanTensors& p) { p.groups = p.groups + 100; }},
-      {"lookback", [](PlanTensors& p) { p.rules.lookback = -1; }},
-      {"is missing", [](PlanTensors& p) { p.query_order = at::Tensor(); }},
-      {"the index has", [](PlanTensors& p) { p.query_index.rank = p.query_index.rank.narrow(0, 0, 2); }},
-      {"the index says", [](PlanTensors& p) { p.query_index.rank = p.query_index.rank + 1; }},
-      {"the index says", [](PlanTensors& p) { p.query_index.group = p.query_index.group.flip(0); }},
+      {"position 3", [](Plan& p) { p.query_order = p.query_order + p.query_order.eq(2).to(at::kInt); }},
+      {"sorted by time", [](Plan& p) { p.query_order = p.query_order.flip(0); }},
+      {"of a list of", [](Plan& p) { p.groups = p.groups + 100; }},
+      {"lookback", [](Plan& p) { p.rules.lookback = -1; }},
+      {"is missing", [](Plan& p) { p.query_order = at::Tensor(); }},
+      {"the index has", [](Plan& p) { p.query_index.rank = p.query_index.rank.narrow(0, 0, 2); }},
+      {"the index says", [](Plan& p) { p.query_index.rank = p.query_index.rank + 1; }},
+      {"the index says", [](Plan& p) { p.query_index.group = p.query_index.group.flip(0); }},
       {"groups must ascend",
-       [](PlanTensors& p) {
+       [](Plan& p) {
          p.query_index.group = at::tensor({1, 1, 1, 0, 1, 3}, at::kLong);
        }},
-      {"member_offsets", [](PlanTensors& p) { p.query_index.offsets = p.query_index.offsets.flip(0); }},
+      {"member_offsets", [](Plan& p) { p.query_index.offsets = p.query_index.offsets.flip(0); }},
   };
   for (const Broken& broken : cases) {
-    PlanTensors tensors = small_plan().tensors();
+    Plan tensors = small_plan();
     check_plan(tensors);
     broken.mutate(tensors);
     try {
@@ -198,44 +197,43 @@ TEST(CheckPlan, EveryBrokenPromiseIsNamed) {
 // A sealed plan is not looked at again; everything else is.
 TEST(PlanSeal, CoversTheVeryTensorsItWasMadeForAndNothingElse) {
   const Plan plan = small_plan();
-  const PlanTensors& tensors = plan.tensors();
-  ASSERT_TRUE(tensors.seal);
-  EXPECT_TRUE(tensors.seal->covers(tensors));
-  const std::vector<std::function<void(PlanTensors&)>> changes{
-      [](PlanTensors& p) { p.query_order = p.query_order.clone(); },
-      [](PlanTensors& p) { p.key_order = p.key_order.clone(); },
-      [](PlanTensors& p) { p.groups = p.groups.clone(); },
-      [](PlanTensors& p) { p.unit_offsets = p.unit_offsets.clone(); },
-      [](PlanTensors& p) { p.query_index.offsets = p.query_index.offsets.clone(); },
-      [](PlanTensors& p) { p.query_index.group = p.query_index.group.clone(); },
-      [](PlanTensors& p) { p.query_index.rank = at::Tensor(); },
-      [](PlanTensors& p) { p.batch += 1; },
-      [](PlanTensors& p) { p.num_keys += 1; },
-      [](PlanTensors& p) { p.rules.causal = !p.rules.causal; },
-      [](PlanTensors& p) { p.rules.lookback = 1; },
-      [](PlanTensors& p) { p.rules.repeats = RepeatRule::once; },
+  ASSERT_TRUE(plan.seal);
+  EXPECT_TRUE(plan.seal->covers(plan));
+  const std::vector<std::function<void(Plan&)>> changes{
+      [](Plan& p) { p.query_order = p.query_order.clone(); },
+      [](Plan& p) { p.key_order = p.key_order.clone(); },
+      [](Plan& p) { p.groups = p.groups.clone(); },
+      [](Plan& p) { p.unit_offsets = p.unit_offsets.clone(); },
+      [](Plan& p) { p.query_index.offsets = p.query_index.offsets.clone(); },
+      [](Plan& p) { p.query_index.group = p.query_index.group.clone(); },
+      [](Plan& p) { p.query_index.rank = at::Tensor(); },
+      [](Plan& p) { p.batch += 1; },
+      [](Plan& p) { p.num_keys += 1; },
+      [](Plan& p) { p.rules.causal = !p.rules.causal; },
+      [](Plan& p) { p.rules.lookback = 1; },
+      [](Plan& p) { p.rules.repeats = RepeatRule::once; },
   };
   for (std::size_t i = 0; i < changes.size(); ++i) {
-    PlanTensors changed = tensors;
+    Plan changed = plan;
     changes[i](changed);
-    EXPECT_FALSE(tensors.seal->covers(changed)) << "change " << i;
+    EXPECT_FALSE(plan.seal->covers(changed)) << "change " << i;
   }
 }
 
 TEST(PlanSeal, IsBrokenByWritingToTheTensors) {
   const Plan plan = small_plan();
-  at::Tensor order = plan.tensors().query_order;
-  check_plan(plan.tensors());
+  at::Tensor order = plan.query_order;
+  check_plan(plan);
   order.add_(100);
-  EXPECT_FALSE(plan.tensors().seal->covers(plan.tensors()));
-  EXPECT_THROW(check_plan(plan.tensors()), InputError);
+  EXPECT_FALSE(plan.seal->covers(plan));
+  EXPECT_THROW(check_plan(plan), InputError);
 }
 
 TEST(PlanSeal, ViewsAreComputedOnceAndEqualThoseOfThePlanWithoutSeal) {
   const Plan plan = small_plan();
-  const auto views = shared_views(plan.tensors());
-  EXPECT_EQ(views, shared_views(PlanTensors(plan.tensors())));
-  PlanTensors loose = plan.tensors();
+  const auto views = shared_views(plan);
+  EXPECT_EQ(views, shared_views(Plan(plan)));
+  Plan loose = plan;
   loose.seal.reset();
   const auto others = shared_views(loose);
   EXPECT_NE(views, others);
@@ -247,4 +245,4 @@ TEST(PlanSeal, ViewsAreComputedOnceAndEqualThoseOfThePlanWithoutSeal) {
 }
 
 }  // namespace
-}  // namespace routing::plan_tensors_test
+}  // namespace routing::plan_test

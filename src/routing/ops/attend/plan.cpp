@@ -1,4 +1,4 @@
-#include "routing/ops/attend/plan_tensors.h"
+#include "routing/ops/attend/plan.h"
 
 #include "routing/core/error.h"
 #include "routing/core/parallel.h"
@@ -44,7 +44,7 @@ void check_members(const at::Tensor& order, std::int64_t begin, std::int64_t end
 
 // The index must be the one index_members would make; it comes from outside when the operator is called by name, and
 // wrong numbers would read past the lists.
-void check_index(const PlanTensors& plan) {
+void check_index(const Plan& plan) {
   const MemberIndex& index = plan.query_index;
   check_tensor(index.offsets, "member_offsets", at::kLong, 1);
   check_tensor(index.group, "member_group", at::kLong, 1);
@@ -92,7 +92,7 @@ std::int64_t version_of(const at::Tensor& tensor) {
 
 }  // namespace
 
-MemberIndex index_members(const PlanTensors& plan, Side side) {
+MemberIndex index_members(const Plan& plan, Side side) {
   const bool queries = side == Side::queries;
   const std::int64_t tokens = queries ? plan.num_queries : plan.num_keys;
   const auto* positions = (queries ? plan.query_order : plan.key_order).data_ptr<std::int32_t>();
@@ -137,7 +137,7 @@ MemberIndex index_members(const PlanTensors& plan, Side side) {
   return index;
 }
 
-void check_plan_lists(const PlanTensors& plan) {
+void check_plan_lists(const Plan& plan) {
   require<InputError>(plan.batch >= 0 && plan.heads >= 0 && plan.num_queries >= 0 && plan.num_keys >= 0,
                       "plan: negative size in batch ", plan.batch, ", heads ", plan.heads, ", queries ",
                       plan.num_queries, ", keys ", plan.num_keys);
@@ -171,30 +171,31 @@ void check_plan_lists(const PlanTensors& plan) {
   });
 }
 
-void check_plan(const PlanTensors& plan) {
+void check_plan(const Plan& plan) {
   if (plan.seal && plan.seal->covers(plan)) return;
   check_plan_lists(plan);
   check_index(plan);
 }
 
-void complete_plan(PlanTensors& plan) {
+Plan complete_plan(Plan plan) {
   check_plan_lists(plan);
   plan.query_index = index_members(plan, Side::queries);
   plan.seal.reset();
   plan.seal = std::shared_ptr<const PlanSeal>(new PlanSeal(plan));
+  return plan;
 }
 
-std::array<const at::Tensor*, PlanSeal::kTensors> PlanSeal::tensors_of(const PlanTensors& plan) {
+std::array<const at::Tensor*, PlanSeal::kTensors> PlanSeal::tensors_of(const Plan& plan) {
   return {&plan.query_order,         &plan.key_order,         &plan.groups,          &plan.unit_offsets,
           &plan.query_index.offsets, &plan.query_index.group, &plan.query_index.rank};
 }
 
-PlanSeal::PlanSeal(const PlanTensors& plan) : plan_(plan) {
+PlanSeal::PlanSeal(const Plan& plan) : plan_(plan) {
   const auto tensors = tensors_of(plan_);
   for (std::size_t i = 0; i < kTensors; ++i) versions_.at(i) = version_of(*tensors.at(i));
 }
 
-bool PlanSeal::covers(const PlanTensors& plan) const {
+bool PlanSeal::covers(const Plan& plan) const {
   const auto own = tensors_of(plan_);
   const auto given = tensors_of(plan);
   for (std::size_t i = 0; i < kTensors; ++i) {

@@ -1,6 +1,7 @@
-// A plan as the attention operation sees it: flat tensors and five rules.
+// A plan: which keys may each query read? The sets S_i of the paper's section 4, as flat tensors and five rules.
+// Patterns make plans, attend() attends over them; nothing else knows about sparsity.
 //
-// Which keys may each query read? The answer for `batch` sequences and `heads` heads is a list of groups. A unit is one
+// The answer for `batch` sequences and `heads` heads is a list of groups. A unit is one
 // (sequence, head); unit u = sequence * heads + head owns groups unit_offsets[u] … unit_offsets[u + 1] - 1. A group's
 // queries and keys are ranges of the two order lists. Ranges may overlap: heads with the same pattern share one list,
 // and the blocks of block-local attention share their keys.
@@ -48,8 +49,8 @@ struct VisibilityRules {
 class PlanSeal;
 struct PlanViews;
 
-// All tensors live on the CPU and are contiguous.
-struct PlanTensors {
+// All tensors live on the CPU and are contiguous. complete_plan() makes a checked plan of the lists and rules alone.
+struct Plan {
   std::int64_t batch = 0;
   std::int64_t heads = 0;
   std::int64_t num_queries = 0;
@@ -61,19 +62,32 @@ struct PlanTensors {
   MemberIndex query_index = {};
   VisibilityRules rules = {};
   std::shared_ptr<const PlanSeal> seal = {};  // of complete_plan; absent for plans from elsewhere
+  // Where tokens choose among the groups of their unit, as routed ones do: int32 [batch, heads, tokens], the number of
+  // the group that fits best, -1 for padding. attend() does not look at it.
+  at::Tensor query_choice = {};
+  at::Tensor key_choice = {};  // undefined where keys are the queries
 
   std::int64_t num_units() const { return batch * heads; }
   std::int64_t num_groups() const { return groups.size(0); }
+
+  // For oracles and pictures of short sequences, by plain loops from the definition:
+  // c_ij = in how many groups key j counts for query i; int32 [batch, heads, queries, keys].
+  at::Tensor to_dense_counts() const;
+  // The same, each group of one unit by itself; bool [groups of the unit, queries, keys].
+  at::Tensor to_dense_masks(std::int64_t sequence, std::int64_t head) const;
 };
 
-// One group's four numbers, as read from PlanTensors::groups.
+// Equal lists, groups and rules, bit for bit.
+bool operator==(const Plan& a, const Plan& b);
+
+// One group's four numbers, as read from Plan::groups.
 struct GroupRange {
   std::int64_t q_begin, q_end, k_begin, k_end;
   std::int64_t num_queries() const { return q_end - q_begin; }
   std::int64_t num_keys() const { return k_end - k_begin; }
 };
 
-inline GroupRange group_range(const PlanTensors& plan, std::int64_t group) {
+inline GroupRange group_range(const Plan& plan, std::int64_t group) {
   const auto* four = plan.groups.data_ptr<std::int64_t>() + group * 4;
   return {four[0], four[1], four[2], four[3]};
 }
@@ -81,33 +95,33 @@ inline GroupRange group_range(const PlanTensors& plan, std::int64_t group) {
 enum class Side { queries, keys };
 
 // The inverse index of one side, in O(entries + rows) by counting.
-MemberIndex index_members(const PlanTensors& plan, Side side);
+MemberIndex index_members(const Plan& plan, Side side);
 
 // Throws an InputError if the tensors do not form a plan: wrong types, ranges outside the lists, positions outside the
 // sequence or not strictly ascending inside a group, offsets that do not cover the groups, negative windows.
-void check_plan_lists(const PlanTensors& plan);
+void check_plan_lists(const Plan& plan);
 
 // The same, and the index must be that of the lists. Nothing is looked at again where the plan's seal covers it.
-void check_plan(const PlanTensors& plan);
+void check_plan(const Plan& plan);
 
-// Checks the lists, makes the index of the queries and seals the plan.
-void complete_plan(PlanTensors& plan);
+// The plan of these lists and rules: checked, with the index of its queries, and sealed.
+Plan complete_plan(Plan plan);
 
 // The proof that tensors form a plan, which only complete_plan can give, and what is worked out once per plan. Copies
 // of a plan share it. It covers nothing but the very tensors it was made for, as long as no operation writes to them.
 class PlanSeal {
  public:
-  bool covers(const PlanTensors& plan) const;
+  bool covers(const Plan& plan) const;
   // What view_plan says of the sealed plan; computed at the first call.
   const std::shared_ptr<const PlanViews>& views() const;
 
  private:
-  friend void complete_plan(PlanTensors& plan);
-  explicit PlanSeal(const PlanTensors& plan);
+  friend Plan complete_plan(Plan plan);
+  explicit PlanSeal(const Plan& plan);
   static constexpr std::size_t kTensors = 7;
-  static std::array<const at::Tensor*, kTensors> tensors_of(const PlanTensors& plan);
+  static std::array<const at::Tensor*, kTensors> tensors_of(const Plan& plan);
 
-  PlanTensors plan_;
+  Plan plan_;
   std::array<std::int64_t, kTensors> versions_{};
   mutable std::once_flag viewed_;
   mutable std::shared_ptr<const PlanViews> views_;
