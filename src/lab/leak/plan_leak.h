@@ -29,8 +29,8 @@ struct PlanLeak {
 };
 
 // The heads of the lowest layer whose plans differ between sequences 0 and 1 of the last pass in what queries 0 … last
-// read, or that read a key after themselves; empty if no layer has one. The states are those of causal self-attention, and
-// layers[l] is the attention of layer l.
+// read, or that read a key after themselves; empty if no layer has one. The states are those of causal self-attention,
+// and layers[l] is the attention of layer l.
 std::vector<PlanLeak> first_plan_leaks(std::span<const BlockState> states, std::span<const AttentionConfig> layers,
                                        std::int64_t last);
 
