@@ -3,6 +3,8 @@
 #include "routing/evaluation/recall_accuracy.h"
 #include "routing/evaluation/target_accuracy.h"
 #include "routing/evaluation/token_likelihood.h"
+#include "routing/model/encoder_decoder.h"
+#include "routing/model/transformer.h"
 #include "support/small_experiment.h"
 
 #include <gtest/gtest.h>

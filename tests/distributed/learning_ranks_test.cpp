@@ -1,6 +1,7 @@
 // Ranks that learn together: the same bits on all of them, and what one rank would have learnt.
 #include "distributed/rank_threads.h"
 #include "routing/data/batches.h"
+#include "routing/distributed/watch/step_trace.h"
 #include "routing/evaluation/target_accuracy.h"
 #include "routing/model/weights.h"
 #include "routing/training/learner.h"
@@ -23,10 +24,10 @@ namespace {
 using Tensors = std::map<std::string, at::Tensor>;
 
 // The batches of a step; of each, the rows of one rank.
-std::vector<TrainingBatch> batches_of(const ExperimentConfig& config, std::int64_t step, const RankGroup& group) {
+std::vector<TokenBatch> batches_of(const ExperimentConfig& config, std::int64_t step, const RankGroup& group) {
   const TrainConfig& train = config.train;
   const RowRange rows = rows_of_rank(train.batch_size, group.rank(), group.size());
-  std::vector<TrainingBatch> batches;
+  std::vector<TokenBatch> batches;
   for (std::int64_t i = 0; i < train.accumulation; ++i) {
     const std::int64_t index = step * train.accumulation + i;
     const at::Tensor tokens = random_tokens(train.batch_size, train.sequence_length, config.model.vocab_size,
@@ -71,7 +72,7 @@ std::vector<Learnt> learn(const ExperimentConfig& config, const HowToLearn& how)
     Learnt& own = learnt[static_cast<std::size_t>(group->rank())];
     for (int step = 0; step < how.steps; ++step) {
       own.results.push_back(learner.step(batches_of(config, step, *group)));
-      own.tensors.push_back(copies(named_tensors(learner.sequence_model())));
+      own.tensors.push_back(copies(named_tensors(learner.model())));
     }
     own.optimizer = copies(learner.optimizer_state());
     own.optimizer_bytes = learner.optimizer_bytes();
@@ -160,12 +161,12 @@ TEST(LearningRanks, PaddedTargetsWeighTheSameOnAnyRank) {
       const auto part = [&](const at::Tensor& tensor) { return tensor.narrow(0, rows.first, rows.count).contiguous(); };
       Learner learner(config, {.group = group});
       results[static_cast<std::size_t>(group->rank())] =
-          learner.step(std::vector{TrainingBatch{.tokens = part(whole.tokens),
-                                                 .sample_ids = part(at::arange(5, at::kLong)),
-                                                 .valid = part(whole.valid),
-                                                 .source = part(whole.source),
-                                                 .source_valid = part(whole.source_valid),
-                                                 .all_targets = whole.valid.sum().item<std::int64_t>()}});
+          learner.step(std::vector{TokenBatch{.tokens = part(whole.tokens),
+                                              .sample_ids = part(at::arange(5, at::kLong)),
+                                              .valid = part(whole.valid),
+                                              .source = part(whole.source),
+                                              .source_valid = part(whole.source_valid),
+                                              .all_targets = whole.valid.sum().item<std::int64_t>()}});
     });
     for (const StepResult& result : results) EXPECT_EQ(result.loss_nats, results[0].loss_nats);
     firsts.push_back(results[0]);
@@ -284,7 +285,7 @@ TEST(GradientReducer, AnyOrderThatIsGivenStays) {
     learner.set_bucket_order(order);
     for (int step = 0; step < 4; ++step) {
       StepTrace trace(group->rank());
-      learner.trace(&trace);
+      group->set_trace(&trace);
       learner.step(batches_of(config, step, *group));
       EXPECT_EQ(learner.bucket_order(), order);
       std::map<std::string, std::int64_t> sent;
@@ -297,7 +298,7 @@ TEST(GradientReducer, AnyOrderThatIsGivenStays) {
         expected += static_cast<std::int64_t>(learner.model().named_parameters()[name].nbytes());
       }
       EXPECT_EQ(sent.at("sum of bucket 0"), expected) << "step " << step;
-      learner.trace(nullptr);
+      group->set_trace(nullptr);
     }
     learnt[static_cast<std::size_t>(group->rank())] = copies(named_tensors(learner.model()));
   });
@@ -354,15 +355,6 @@ TEST(LearningRanks, OnlyTheLastOfAccumulatedBatchesCommunicates) {
   EXPECT_EQ(spent[1].bytes_sent - spent[0].bytes_sent, 2 * (8 + 8));
 }
 
-TEST(LearningRanks, VotesOfAllAreAddedUp) {
-  const ExperimentConfig config = small_experiment();
-  as_ranks(2, [&](const Group& group) {
-    Learner learner(config, {.group = group});
-    const std::vector<std::int64_t> votes{1, 10 * group->rank(), 0};
-    EXPECT_EQ(learner.step(batches_of(config, 0, *group), votes).votes, (std::vector<std::int64_t>{2, 10, 0}));
-  });
-}
-
 TEST(LearningRanks, AStepThatIsNotFiniteOnOneRankIsGivenUpByAllWhichCanGoOn) {
   const ExperimentConfig config = small_experiment();
   as_ranks(2, [&](const Group& group) {
@@ -396,7 +388,7 @@ TEST(LearningRanks, TooFewRowsAndWrongTargetsAreRefused) {
   });
   as_ranks(2, [&](const Group& group) {
     Learner learner(config, {.group = group});
-    std::vector<TrainingBatch> batches = batches_of(config, 0, *group);
+    std::vector<TokenBatch> batches = batches_of(config, 0, *group);
     batches[0].all_targets = 99;
     EXPECT_EQ(message_of<InputError>([&] { learner.step(batches); }),
               "step 1: batch 0 has 99 targets, but the ranks together saw 64");
@@ -409,9 +401,9 @@ TEST(LearningRanks, ATraceShowsTheWorkAndEveryBucketOnTheNetwork) {
     StepTrace trace(group->rank());
     Learner learner(config, {.group = group});
     learner.step(batches_of(config, 0, *group));
-    learner.trace(&trace);
+    group->set_trace(&trace);
     learner.step(batches_of(config, 1, *group));
-    learner.trace(nullptr);
+    group->set_trace(nullptr);
     learner.step(batches_of(config, 2, *group));
     std::multiset<std::string> work;
     std::int64_t bytes = 0;

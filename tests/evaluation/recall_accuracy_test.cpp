@@ -1,6 +1,7 @@
 #include "routing/evaluation/recall_accuracy.h"
 
 #include "routing/core/error.h"
+#include "routing/model/transformer.h"
 #include "support/small_experiment.h"
 
 #include <gtest/gtest.h>

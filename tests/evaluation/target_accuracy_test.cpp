@@ -1,5 +1,6 @@
 #include "routing/evaluation/target_accuracy.h"
 
+#include "routing/model/encoder_decoder.h"
 #include "support/small_experiment.h"
 
 #include <gtest/gtest.h>

@@ -4,6 +4,7 @@
 #include "routing/core/error.h"
 #include "routing/core/parallel.h"
 #include "routing/evaluation/likelihood.h"
+#include "routing/model/transformer.h"
 #include "support/small_experiment.h"
 
 #include <gtest/gtest.h>

@@ -313,6 +313,15 @@ TEST(CachedModels, EncoderDecodersReadTheirTargetsPieceByPiece) {
   }
 }
 
+TEST(CachedModels, OnlyASequenceOfAnEncoderDecoderBeginsWithASource) {
+  Transformer model(small_experiment("local"), at::TensorOptions().dtype(at::kFloat));
+  model->eval();
+  ModelCache cache = model->make_cache();
+  EXPECT_THROW(model->begin_sequence(cache, random_tokens(1, 4, 40, 1), {}), InputError);
+  EXPECT_EQ(model->begin_sequence(cache, {}, {}), 0);
+  EXPECT_EQ(model->begin_sequence(cache, {}, {}), 1);
+}
+
 TEST(CachedModels, ForksShareMemoryAndNumbersAreUsedAgain) {
   Transformer model(long_experiment("full"), at::TensorOptions().dtype(at::kFloat));
   model->eval();

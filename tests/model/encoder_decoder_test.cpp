@@ -274,6 +274,36 @@ TEST(EncoderDecoder, EncodingOnceGivesTheSameLogits) {
   EXPECT_TRUE(at::equal(model->decode(memory, batch.tokens, batch.valid, {}), model->logits(batch, {})));
 }
 
+TEST(EncoderDecoder, ThePredictionBehindATargetIsThatOfTheWholePass) {
+  EncoderDecoder model(small_pairs_experiment(), floats());
+  model->eval();
+  const at::NoGradGuard no_gradient;
+  const TokenBatch pair{.tokens = random_tokens(1, 9, 40, 3), .source = random_tokens(1, 24, 40, 4)};
+  const SourceMemory memory = model->encode(pair.source, {}, {});
+  const std::vector<std::int64_t> before(pair.tokens.data_ptr<std::int64_t>(),
+                                         pair.tokens.data_ptr<std::int64_t>() + 8);
+  EXPECT_TRUE(at::equal(model->next_logits(before, {}, memory), model->logits(pair, {})[0][8]));
+  EXPECT_THROW(model->next_logits(before, {}), InputError) << "no source";
+}
+
+TEST(EncoderDecoder, NamesItsAttentionsInTheOrderOfStatistics) {
+  EncoderDecoder model(small_pairs_experiment(), floats());
+  EXPECT_TRUE(model->reads_source());
+  std::vector<std::string> names;
+  for (const SequenceModel::Site& site : model->attentions()) {
+    MultiHeadAttention attention = site.attention;
+    names.push_back(std::to_string(site.layer) + ": " + attention->config().name);
+  }
+  EXPECT_EQ(names, (std::vector<std::string>{"0: encoder layer 0", "0: layer 0", "0: cross-attention of layer 0",
+                                             "1: layer 1", "1: cross-attention of layer 1"}));
+}
+
+TEST(TokenBatch, CountsTargetsWithoutPadding) {
+  EXPECT_EQ((TokenBatch{.tokens = random_tokens(2, 5, 40, 1)}.targets()), 10);
+  const TokenBatch padded = padded_pairs(1);
+  EXPECT_EQ(padded.targets(), padded.valid.sum().item<std::int64_t>());
+}
+
 struct Learned {
   at::Tensor nats, auxiliary;
   std::map<std::string, at::Tensor> gradients, tensors;

@@ -18,8 +18,8 @@
 namespace routing::learner_test {
 namespace {
 
-std::vector<TrainingBatch> batch_of(const ExperimentConfig& config, std::int64_t index) {
-  std::vector<TrainingBatch> batches;
+std::vector<TokenBatch> batch_of(const ExperimentConfig& config, std::int64_t index) {
+  std::vector<TokenBatch> batches;
   for (std::int64_t i = 0; i < config.train.accumulation; ++i) {
     const std::int64_t number = index * config.train.accumulation + i;
     batches.push_back({.tokens = random_tokens(config.train.batch_size, config.train.sequence_length,
@@ -100,7 +100,7 @@ TEST_P(EveryContent, LearnsFourCropsByHeart) {
   config.train.warmup_steps = 20;
   config.train.steps = 2000;
   Learner learner(config);
-  const std::vector<TrainingBatch> crops = batch_of(config, 0);
+  const std::vector<TokenBatch> crops = batch_of(config, 0);
   double loss = 0.0;
   for (int step = 0; step < 600; ++step) {
     loss = learner.step(crops).loss_nats;
@@ -188,13 +188,13 @@ TEST(Learner, TwoAccumulatedBatchesEqualOneOfTwiceTheSize) {
   ExperimentConfig config = small_experiment("local");
   config.train.batch_size = 4;
   Learner at_once(config);
-  const std::vector<TrainingBatch> whole = batch_of(config, 0);
+  const std::vector<TokenBatch> whole = batch_of(config, 0);
   const StepResult expected = at_once.step(whole);
   config.train.batch_size = 2;
   config.train.accumulation = 2;
   Learner in_parts(config);
-  const std::vector<TrainingBatch> halves{{whole[0].tokens.slice(0, 0, 2), whole[0].sample_ids.slice(0, 0, 2), 0},
-                                          {whole[0].tokens.slice(0, 2, 4), whole[0].sample_ids.slice(0, 2, 4), 1}};
+  const std::vector<TokenBatch> halves{{whole[0].tokens.slice(0, 0, 2), whole[0].sample_ids.slice(0, 0, 2), 0},
+                                       {whole[0].tokens.slice(0, 2, 4), whole[0].sample_ids.slice(0, 2, 4), 1}};
   const StepResult result = in_parts.step(halves);
   EXPECT_NEAR(result.loss_nats, expected.loss_nats, 1e-6);
   EXPECT_NEAR(result.gradient_norm, expected.gradient_norm, 1e-5 * expected.gradient_norm);
@@ -263,21 +263,18 @@ ExperimentConfig copy_experiment() {
   return config;
 }
 
-TrainingBatch copy_batch(const SequencePairs& pairs, std::int64_t rows, std::int64_t index) {
-  const TokenBatch batch = token_batch(pairs.batch("train", index * rows, rows));
-  return {.tokens = batch.tokens,
-          .sample_ids = at::arange(rows, at::kLong) + index * rows,
-          .index = index,
-          .valid = batch.valid,
-          .source = batch.source,
-          .source_valid = batch.source_valid};
+TokenBatch copy_batch(const SequencePairs& pairs, std::int64_t rows, std::int64_t index) {
+  TokenBatch batch = token_batch(pairs.batch("train", index * rows, rows));
+  batch.sample_ids = at::arange(rows, at::kLong) + index * rows;
+  batch.index = index;
+  return batch;
 }
 
 TEST(Learner, LearnsToCopyThroughRoutedCrossAttention) {
   const ExperimentConfig config = copy_experiment();
   const SequencePairs pairs(sequence_task_options(config));
   Learner learner(config);
-  auto& model = dynamic_cast<EncoderDecoderImpl&>(learner.sequence_model());
+  SequenceModel& model = learner.model();
   EXPECT_LT(score_pairs(model, pairs, {}).accuracy(), 0.2);
   for (std::int64_t step = 0; step < config.train.steps; ++step) {
     learner.step(std::vector{copy_batch(pairs, config.train.batch_size, step)});
@@ -290,7 +287,7 @@ TEST(Learner, LearnsToCopyThroughRoutedCrossAttention) {
 TEST(Learner, PaddingDoesNotCountInTheLossOfAnEncoderDecoder) {
   ExperimentConfig config = copy_experiment();
   const SequencePairs pairs({.vocab_size = 16, .shortest = 3, .longest = 16});
-  TrainingBatch batch = copy_batch(pairs, 6, 0);
+  TokenBatch batch = copy_batch(pairs, 6, 0);
   ASSERT_TRUE(batch.valid.defined());
   const std::int64_t targets = batch.valid.sum().item<std::int64_t>();
   ASSERT_LT(targets, batch.valid.numel());
@@ -302,16 +299,18 @@ TEST(Learner, PaddingDoesNotCountInTheLossOfAnEncoderDecoder) {
   Learner other(config);
   batch.tokens = batch.tokens.masked_fill(batch.valid.logical_not(), 9);
   EXPECT_EQ(other.step(std::vector{batch}).loss_nats, first.loss_nats);
-  expect_equal(named_tensors(learner.sequence_model()), named_tensors(other.sequence_model()), "padding");
+  expect_equal(named_tensors(learner.model()), named_tensors(other.model()), "padding");
   batch.valid = at::zeros_like(batch.valid);
   EXPECT_THROW(learner.step(std::vector{batch}), InputError) << "nothing but padding";
 }
 
 TEST(Learner, SaysWhichKindOfModelItHolds) {
   Learner text(small_experiment());
-  EXPECT_EQ(&text.model(), &text.sequence_model());
+  EXPECT_FALSE(text.model().reads_source());
   Learner pairs(copy_experiment());
-  EXPECT_THROW(pairs.model(), ConfigError);
+  EXPECT_TRUE(pairs.model().reads_source());
+  pairs.model().eval();
+  EXPECT_THROW(pairs.model().probe(random_tokens(1, 16, 16, 1), {}), ConfigError) << "for decoder-only models";
   EXPECT_THROW(text.step(std::vector{copy_batch(SequencePairs(sequence_task_options(copy_experiment())), 2, 0)}),
                InputError)
       << "a source, but no encoder";

@@ -34,10 +34,10 @@ std::optional<std::int64_t> measured(const ExperimentConfig& config) {
   Learner learner(config);
   const TrainConfig& train = config.train;
   const auto step = [&] {
-    const TrainingBatch batch{.tokens = random_tokens(train.batch_size, train.sequence_length, 256, 1),
-                              .sample_ids = at::arange(train.batch_size, at::kLong),
-                              .index = 0};
-    learner.step(std::vector<TrainingBatch>{batch});
+    const TokenBatch batch{.tokens = random_tokens(train.batch_size, train.sequence_length, 256, 1),
+                           .sample_ids = at::arange(train.batch_size, at::kLong),
+                           .index = 0};
+    learner.step(std::vector<TokenBatch>{batch});
   };
   step();
   step();

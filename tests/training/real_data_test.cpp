@@ -59,8 +59,8 @@ TEST_P(RealCrops, FourAreLearnedByHeart) {
   std::vector<std::int64_t> tokens(static_cast<std::size_t>(kCrops * kTokens));
   std::vector<std::int64_t> ids(static_cast<std::size_t>(kCrops));
   batches.fill(0, tokens, ids);
-  const TrainingBatch crops{.tokens = at::tensor(tokens, at::kLong).view({kCrops, kTokens}),
-                            .sample_ids = at::tensor(ids, at::kLong)};
+  const TokenBatch crops{.tokens = at::tensor(tokens, at::kLong).view({kCrops, kTokens}),
+                         .sample_ids = at::tensor(ids, at::kLong)};
   Learner learner(config);
   double loss = learner.step(std::span(&crops, 1)).loss_nats;
   EXPECT_GT(loss, 0.5 * std::log(static_cast<double>(config.model.vocab_size))) << "nothing is known at the start";

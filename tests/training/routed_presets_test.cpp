@@ -81,13 +81,13 @@ Learned learn(const ExperimentConfig& config, std::int64_t steps = kSteps) {
   const std::unique_ptr<TrainingData> data = open_training_data(config);
   Learner learner(data->config());
   std::vector<at::Tensor> before;
-  for (const auto& group : learner.sequence_model().routed_groups()) {
+  for (const auto& group : learner.model().routed_groups()) {
     before.push_back(group.centroids->centroids().clone());
   }
   Learned learned;
   constexpr std::int64_t kLast = 4;
   for (std::int64_t step = 0; step < steps; ++step) {
-    const TrainingBatch batch = data->batch(step);
+    const TokenBatch batch = data->batch(step);
     const StepResult result = learner.step(std::span(&batch, 1));
     if (step < steps - kLast) continue;
     std::size_t head = 0;
@@ -99,7 +99,7 @@ Learned learn(const ExperimentConfig& config, std::int64_t steps = kSteps) {
     }
   }
   std::size_t group = 0;
-  for (const auto& routed : learner.sequence_model().routed_groups()) {
+  for (const auto& routed : learner.model().routed_groups()) {
     const at::Tensor changed = routed.centroids->centroids().ne(before[group++]).any(2).to(at::kDouble).mean(1);
     for (std::int64_t head = 0; head < changed.size(0); ++head) learned.moved.push_back(changed[head].item<double>());
   }

@@ -58,7 +58,7 @@ struct QuickstartOptions {
 // the run lets the learning rate fall to its end in time, and keeps the run exactly resumable.
 std::int64_t timed_number_of_steps(const ExperimentConfig& config, double minutes) {
   Learner learner(config);
-  std::vector<TrainingBatch> batches;
+  std::vector<TokenBatch> batches;
   for (std::int64_t i = 0; i < config.train.accumulation; ++i) {
     const at::Tensor noise = at::arange(config.train.batch_size * config.train.sequence_length, at::kLong);
     batches.push_back({.tokens = noise.mul(2654435761L)

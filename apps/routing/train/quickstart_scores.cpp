@@ -32,8 +32,7 @@ std::string sample_of(const Transformer& model, TokenView part) {
   return ByteTokenizer().decode(generate(*decoder, prompts, options).front().tokens);
 }
 
-RatioInterval bits_of(TransformerImpl& model, TokenView bytes, const ExperimentConfig& config,
-                      TrainingDisplay& display) {
+RatioInterval bits_of(SequenceModel& model, TokenView bytes, const ExperimentConfig& config, TrainingDisplay& display) {
   std::vector<double> bits_of_window;
   std::vector<double> bytes_of_window;
   token_likelihood(model, bytes,

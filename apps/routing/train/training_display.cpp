@@ -115,7 +115,7 @@ std::string describe_run(Trainer& trainer) {
   const ExperimentConfig& config = trainer.config();
   const TrainingFacts& data = trainer.data();
   std::ostringstream text;
-  text << config.name << ", " << in_millions(trainer.learner().sequence_model().num_parameters()) << " parameters, "
+  text << config.name << ", " << in_millions(trainer.learner().model().num_parameters()) << " parameters, "
        << (trainer.learner().precision() == MatmulPrecision::bf16 ? "bf16" : "fp32") << ", " << trainer.labels()
        << "\nrouting: " << data.description;
   if (!data.missing.empty()) text << "\nrouting: partial data: " << data.missing;

@@ -6,6 +6,7 @@
 #include "routing/core/error.h"
 #include "routing/core/random.h"
 #include "routing/generation/decoder.h"
+#include "routing/model/transformer.h"
 
 #include <algorithm>
 #include <array>
@@ -59,7 +60,7 @@ class Decoding {
     decoder_ = make_decoder(model_.ptr(), {.precision = precision, .prefill_block = bench.prefill_block});
   }
 
-  TransformerImpl& model() { return *model_; }
+  SequenceModel& model() { return *model_; }
   std::optional<double> memberships() const { return memberships_; }
 
   // Sequences that have read so many tokens; their numbers.
@@ -217,7 +218,7 @@ const Row* last_step(const std::vector<Row>& rows, const Row& like) {
 
 }  // namespace
 
-std::int64_t weight_bytes(const TransformerImpl& model, MatmulPrecision precision) {
+std::int64_t weight_bytes(const SequenceModel& model, MatmulPrecision precision) {
   const std::int64_t of_matrices = precision == MatmulPrecision::bf16 ? 2 : 4;
   std::int64_t bytes = 0;
   for (const auto& item : model.named_parameters()) {

@@ -8,7 +8,7 @@
 
 #include "lab/bench/row.h"
 #include "routing/config/experiment.h"
-#include "routing/model/transformer.h"
+#include "routing/model/sequence_model.h"
 #include "routing/ops/precision.h"
 
 #include <cstdint>
@@ -34,7 +34,7 @@ struct DecodeBench {
 // Bytes of parameters that a step reads: every matrix in the type of the precision (4 or 2 bytes per number), relative
 // tables among them, biases and norms in 4 bytes, and of the embedding one row, unless it is the output matrix too.
 // Centroids are not parameters.
-std::int64_t weight_bytes(const TransformerImpl& model, MatmulPrecision precision);
+std::int64_t weight_bytes(const SequenceModel& model, MatmulPrecision precision);
 
 // For each content and precision, in one set of rounds:
 //

@@ -36,9 +36,9 @@ class Batches {
     RandomStream stream(train.seed, "bench bytes");
     const auto values = static_cast<std::uint32_t>(std::min<std::int64_t>(bench.config.model.vocab_size, 256));
     for (std::int64_t index = 0; index < std::min(batches, most); ++index) {
-      TrainingBatch batch{.tokens = at::empty({train.batch_size, train.sequence_length}, at::kLong),
-                          .sample_ids = at::arange(train.batch_size, at::kLong) + index * train.batch_size,
-                          .index = index};
+      TokenBatch batch{.tokens = at::empty({train.batch_size, train.sequence_length}, at::kLong),
+                       .sample_ids = at::arange(train.batch_size, at::kLong) + index * train.batch_size,
+                       .index = index};
       auto* const tokens = batch.tokens.data_ptr<std::int64_t>();
       for (std::int64_t token = 0; token < size; ++token) {
         tokens[token] = corpus ? corpus->bytes()[static_cast<std::size_t>(index * size + token)] : stream.below(values);
@@ -47,14 +47,14 @@ class Batches {
     }
   }
 
-  std::vector<TrainingBatch> next(std::int64_t count) {
-    std::vector<TrainingBatch> chosen;
+  std::vector<TokenBatch> next(std::int64_t count) {
+    std::vector<TokenBatch> chosen;
     for (std::int64_t each = 0; each < count; ++each) chosen.push_back(batches_[next_++ % batches_.size()]);
     return chosen;
   }
 
  private:
-  std::vector<TrainingBatch> batches_;
+  std::vector<TokenBatch> batches_;
   std::size_t next_ = 0;
 };
 
@@ -86,8 +86,8 @@ ExperimentConfig config_of(const TrainBench& bench, const std::string& content, 
 
 // What the graph of one batch holds between its forward and its backward pass.
 std::int64_t kept_bytes(Training& training) {
-  const TrainingBatch batch = training.batches.next(1).front();
-  SequenceModel& model = training.learner.sequence_model();
+  const TokenBatch batch = training.batches.next(1).front();
+  SequenceModel& model = training.learner.model();
   const std::int64_t before = allocated_bytes();
   const SequenceModel::Loss loss =
       model.loss({.tokens = batch.tokens}, {.sample_ids = batch.sample_ids, .precision = training.learner.precision()});
@@ -103,7 +103,7 @@ Subject prepare(const TrainBench& bench, const ExperimentConfig& config) {
   for (int step = 0; step < kStepsBeforehand; ++step) training->step();
   Subject subject{.run = [training] { training->step(); }};
   const std::optional<std::int64_t> peak = peak_bytes_above(before, subject.run);
-  const TransformerImpl& model = training->learner.model();
+  const SequenceModel& model = training->learner.model();
   const PlanCost attention = attention_step_cost(model);
   const auto accumulation = static_cast<double>(config.train.accumulation);
   const std::int64_t tokens = config.train.batch_size * config.train.sequence_length;
@@ -127,7 +127,7 @@ Subject prepare(const TrainBench& bench, const ExperimentConfig& config) {
 
 }  // namespace
 
-double dense_step_flops(const TransformerImpl& model, std::int64_t tokens) {
+double dense_step_flops(const SequenceModel& model, std::int64_t tokens) {
   constexpr double kProducts = 3.0;
   const bool tied = model.config().model.tied_output;
   double flops = 0.0;
@@ -144,7 +144,7 @@ double dense_step_flops(const TransformerImpl& model, std::int64_t tokens) {
   return flops;
 }
 
-PlanCost attention_step_cost(const TransformerImpl& model) {
+PlanCost attention_step_cost(const SequenceModel& model) {
   PlanCost cost;
   for (std::size_t layer = 0; layer < model.states().size(); ++layer) {
     const std::int64_t dim = head_dim(attention_of_layer(model.config(), static_cast<std::int64_t>(layer)));

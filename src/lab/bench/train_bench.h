@@ -3,7 +3,7 @@
 
 #include "lab/bench/row.h"
 #include "routing/config/experiment.h"
-#include "routing/model/transformer.h"
+#include "routing/model/sequence_model.h"
 
 #include <cstdint>
 #include <filesystem>
@@ -24,14 +24,14 @@ struct TrainBench {
 // Floating-point operations of a training step that do not depend on the plan: three products of every weight matrix
 // with all tokens (output, gradient of the input, gradient of the weight). Tables that are only looked up count
 // nothing; what is computed again in the backward pass counts once.
-double dense_step_flops(const TransformerImpl& model, std::int64_t tokens);
+double dense_step_flops(const SequenceModel& model, std::int64_t tokens);
 
 // The same for attention: forward and backward over the pairs of the model's last plans.
 struct PlanCost {
   std::int64_t pairs = 0;
   double flops = 0.0;
 };
-PlanCost attention_step_cost(const TransformerImpl& model);
+PlanCost attention_step_cost(const SequenceModel& model);
 
 // A row for each content and precision; pass is "step": forward, backward, clipping, Adam, centroids. `pairs` are those
 // of all layers in the last step before timing begins; gflops counts dense layers and attended pairs.

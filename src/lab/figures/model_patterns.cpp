@@ -38,7 +38,7 @@ bool is_wanted(const ModelPatternsOptions& options, std::int64_t head, bool firs
   return options.head ? *options.head == head : first_of_group;
 }
 
-PatternFigure::Row row_of_layer(TransformerImpl& model, std::size_t layer, const ModelPatternsOptions& options) {
+PatternFigure::Row row_of_layer(SequenceModel& model, std::size_t layer, const ModelPatternsOptions& options) {
   PatternFigure::Row row{.label = "layer " + std::to_string(layer), .panels = {}};
   const AttentionConfig& config = model.block(layer)->attention()->config();
   const std::vector<Plan>& plans = model.states()[layer].self.plans;
@@ -64,7 +64,7 @@ std::string pattern_caption(const HeadGroupConfig& group) {
   return std::visit(CaptionOf{}, group.pattern);
 }
 
-PatternFigure model_patterns(TransformerImpl& model, const at::Tensor& tokens, const ModelPatternsOptions& options) {
+PatternFigure model_patterns(SequenceModel& model, const at::Tensor& tokens, const ModelPatternsOptions& options) {
   const std::int64_t n = tokens.size(1);
   require<ConfigError>(n >= kShortestGallery && n <= kLongestGallery, "analyze patterns: n is ", n,
                        ", but a picture that can be read has ", kShortestGallery, " to ", kLongestGallery, " tokens");

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "lab/figures/pattern_figure.h"
-#include "routing/model/transformer.h"
+#include "routing/model/sequence_model.h"
 
 #include <cstdint>
 #include <optional>
@@ -21,7 +21,7 @@ struct ModelPatternsOptions {
 // One row per layer, one square per head: the plans of a forward pass over tokens int64 [1, n]. Row i is the prediction
 // of token i; column j carries token j - 1, since a model reads its text one place later. Throws a ConfigError for a
 // layer or head that the model does not have, or an n outside kShortestGallery … kLongestGallery.
-PatternFigure model_patterns(TransformerImpl& model, const at::Tensor& tokens, const ModelPatternsOptions& options);
+PatternFigure model_patterns(SequenceModel& model, const at::Tensor& tokens, const ModelPatternsOptions& options);
 
 // "the last 128 of its clusters": what a query of these heads reads, for the caption of a square.
 std::string pattern_caption(const HeadGroupConfig& group);

@@ -128,7 +128,7 @@ Recall recall_of_query(const GroupProbe& probe, const ProbedQuery& at) {
   return recall;
 }
 
-RecallReport attention_recall(TransformerImpl& model, const at::Tensor& tokens, const AttentionRecallOptions& options) {
+RecallReport attention_recall(SequenceModel& model, const at::Tensor& tokens, const AttentionRecallOptions& options) {
   require<InputError>(tokens.dim() == 2 && tokens.size(0) >= 1 && tokens.size(1) >= 2, "recall: tokens are ",
                       tokens.sizes(), ", but must be [sequences, n] with n at least 2");
   require<InputError>(options.queries >= 0, "recall: queries is ", options.queries, ", but must be at least 0");

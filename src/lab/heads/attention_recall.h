@@ -19,7 +19,7 @@
 
 #include "lab/heads/probed_heads.h"
 #include "routing/attention/head_probe.h"
-#include "routing/model/transformer.h"
+#include "routing/model/sequence_model.h"
 #include "routing/ops/precision.h"
 
 #include <ATen/ATen.h>
@@ -74,7 +74,7 @@ struct RecallReport {
 };
 
 // tokens int64 [sequences, n], n >= 2. One pass of the model for each sequence. The model must be in evaluation mode.
-RecallReport attention_recall(TransformerImpl& model, const at::Tensor& tokens, const AttentionRecallOptions& options);
+RecallReport attention_recall(SequenceModel& model, const at::Tensor& tokens, const AttentionRecallOptions& options);
 
 // The mean over the heads of one kind; nothing if there are none.
 std::optional<Recall> mean_recall(const std::vector<HeadRecall>& layer, HeadKind kind);

@@ -131,7 +131,7 @@ double HeadHealth::largest() const {
   return members.empty() ? 0.0 : *std::max_element(members.begin(), members.end());
 }
 
-std::vector<HeadHealth> head_health_of_tokens(TransformerImpl& model, TokenView tokens,
+std::vector<HeadHealth> head_health_of_tokens(SequenceModel& model, TokenView tokens,
                                               const LikelihoodOptions& options) {
   std::vector<HeadHealth> heads;
   std::vector<RoutedGroup> routed;
@@ -160,7 +160,7 @@ std::vector<HeadHealth> head_health_of_tokens(TransformerImpl& model, TokenView 
   return heads;
 }
 
-void add_largest_weights(TransformerImpl& model, const at::Tensor& tokens, std::int64_t queries,
+void add_largest_weights(SequenceModel& model, const at::Tensor& tokens, std::int64_t queries,
                          std::vector<HeadHealth>& heads) {
   const EvaluationMode mode(model);
   std::vector<MeanWeight> means(heads.size());
@@ -189,9 +189,8 @@ void add_largest_weights(TransformerImpl& model, const at::Tensor& tokens, std::
 
 std::vector<HeadHealth> head_health_of_buffers(SequenceModel& model) {
   std::vector<HeadHealth> heads;
-  for (const auto& module : model.modules(/*include_self=*/false)) {
-    auto* attention = dynamic_cast<MultiHeadAttentionImpl*>(module.get());
-    if (attention == nullptr) continue;
+  for (const SequenceModel::Site& site : model.attentions()) {
+    MultiHeadAttention attention = site.attention;
     const AttentionConfig& config = attention->config();
     std::int64_t first_head = 0;
     for (std::size_t index = 0; index < config.head_groups.size(); ++index) {

@@ -36,14 +36,13 @@ struct HeadHealth {
 
 // Counted from the plans of an evaluation: every cluster's members, every token's clusters; what moves centroids and
 // what falls back as the selection counts it. In the order of layers and heads; empty without routed heads.
-std::vector<HeadHealth> head_health_of_tokens(TransformerImpl& model, TokenView tokens,
-                                              const LikelihoodOptions& options);
+std::vector<HeadHealth> head_health_of_tokens(SequenceModel& model, TokenView tokens, const LikelihoodOptions& options);
 
 // How sharp attention is: sets mean_largest_weight of the heads of head_health_of_tokens. Looks at `queries` positions
 // of each sequence of tokens [sequences, n] (0 for all), the same ones in every head.
 //
 // Throws  InputError   the heads are not those of the model
-void add_largest_weights(TransformerImpl& model, const at::Tensor& tokens, std::int64_t queries,
+void add_largest_weights(SequenceModel& model, const at::Tensor& tokens, std::int64_t queries,
                          std::vector<HeadHealth>& heads);
 
 // From the buffers of any model, without data: members are the moving averages of the tokens that moved each centroid

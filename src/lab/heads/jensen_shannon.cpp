@@ -182,7 +182,7 @@ double jensen_shannon(const AttentionRow& p, const AttentionRow& q) {
   return std::clamp(sum, 0.0, std::numbers::ln2);  // rounding may leave the range by a last digit
 }
 
-HeadDivergence head_divergence(TransformerImpl& model, const at::Tensor& tokens, const DivergenceOptions& options) {
+HeadDivergence head_divergence(SequenceModel& model, const at::Tensor& tokens, const DivergenceOptions& options) {
   require<InputError>(tokens.dim() == 2 && tokens.size(0) >= 1 && tokens.size(1) >= 1,
                       "divergence of heads: tokens are ", tokens.sizes(), ", but must be [sequences, n]");
   require<InputError>(options.draws >= 1 && options.queries >= 0, "divergence of heads: draws is ", options.draws,

@@ -7,7 +7,7 @@
 #pragma once
 
 #include "routing/attention/head_probe.h"
-#include "routing/model/transformer.h"
+#include "routing/model/sequence_model.h"
 #include "routing/ops/precision.h"
 
 #include <ATen/ATen.h>
@@ -65,7 +65,7 @@ struct HeadDivergence {
 
 // tokens int64 [sequences, n]. One pass of the model for each sequence; n x n matrices are never made. The model must
 // be in evaluation mode. Bits do not depend on the number of threads.
-HeadDivergence head_divergence(TransformerImpl& model, const at::Tensor& tokens, const DivergenceOptions& options);
+HeadDivergence head_divergence(SequenceModel& model, const at::Tensor& tokens, const DivergenceOptions& options);
 
 // The paper's table, for comparison only: its local rows stand at wrong positions (docs/facts.md E7).
 struct PublishedDivergence {

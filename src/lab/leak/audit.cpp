@@ -1,8 +1,6 @@
 #include "lab/leak/audit.h"
 
 #include "routing/core/error.h"
-#include "routing/model/encoder_decoder.h"
-#include "routing/model/transformer.h"
 
 #include <algorithm>
 #include <cmath>
@@ -22,36 +20,19 @@ std::int64_t sequences_at_once(std::int64_t tokens, std::int64_t vocabulary) {
   return std::clamp<std::int64_t>(kLogitBytes / bytes, 1, kMostSequences);
 }
 
-// The model of the request as a function of its targets, and the plans that a pass leaves.
-class Subject {
- public:
-  explicit Subject(const AuditRequest& request)
-      : request_(request),
-        transformer_(dynamic_cast<TransformerImpl*>(request.model.get())),
-        pairs_(dynamic_cast<EncoderDecoderImpl*>(request.model.get())) {
-    require<InputError>(transformer_ != nullptr || (pairs_ != nullptr && request.source.defined()),
-                        "audit: the model reads a source, but none is given; set AuditRequest::source");
+// The model of the request as a function of its targets.
+at::Tensor logits_of(const AuditRequest& request, const at::Tensor& tokens) {
+  const at::NoGradGuard no_gradient;
+  TokenBatch batch{.tokens = tokens};
+  if (request.model->reads_source()) {
+    batch.source = request.source.unsqueeze(0).expand({tokens.size(0), -1}).contiguous();
   }
+  // One identity for all: random heads would draw other keys for another sequence.
+  return request.model->logits(batch,
+                               {.sample_ids = at::zeros({tokens.size(0)}, at::kLong), .precision = request.precision});
+}
 
-  at::Tensor logits(const at::Tensor& tokens) const {
-    const at::NoGradGuard no_gradient;
-    // One identity for all: random heads would draw other keys for another sequence.
-    const ForwardContext context{.sample_ids = at::zeros({tokens.size(0)}, at::kLong), .precision = request_.precision};
-    if (transformer_ != nullptr) return transformer_->logits(tokens, context);
-    return pairs_->logits(
-        {.tokens = tokens, .source = request_.source.unsqueeze(0).expand({tokens.size(0), -1}).contiguous()}, context);
-  }
-  const std::vector<BlockState>& states() const {
-    return transformer_ != nullptr ? transformer_->states() : pairs_->decoder_states();
-  }
-
- private:
-  const AuditRequest& request_;
-  TransformerImpl* transformer_;
-  EncoderDecoderImpl* pairs_;
-};
-
-std::vector<PlanLeak> origin_of(const Subject& subject, const AuditRequest& request, const PrefixChange& change) {
+std::vector<PlanLeak> origin_of(const AuditRequest& request, const PrefixChange& change) {
   const std::int64_t sequences = request.tokens.size(0);
   const at::Tensor before = request.tokens[change.sequence];
   const at::Tensor after = with_other_future(before, {.change = change.change,
@@ -59,12 +40,12 @@ std::vector<PlanLeak> origin_of(const Subject& subject, const AuditRequest& requ
                                                       .vocab_size = request.model->config().model.vocab_size,
                                                       .seed = request.seed,
                                                       .other = request.tokens[(change.sequence + 1) % sequences]});
-  subject.logits(at::stack({before, after}));
+  logits_of(request, at::stack({before, after}));
   std::vector<AttentionConfig> layers;
   for (std::int64_t layer = 0; layer < request.model->config().model.layers; ++layer) {
     layers.push_back(attention_of_layer(request.model->config(), layer));
   }
-  return first_plan_leaks(subject.states(), layers, change.first_changed);
+  return first_plan_leaks(request.model->states(), layers, change.first_changed);
 }
 
 void run_tasks(const AuditRequest& request, AuditReport& report) {
@@ -143,10 +124,11 @@ AuditReport run_audit(const AuditRequest& request) {
                       "[sequences, n] are needed");
   const ExperimentConfig& config = request.model->config();
   request.model->eval();
-  const Subject subject(request);
+  require<InputError>(!request.model->reads_source() || request.source.defined(),
+                      "audit: the model reads a source, but none is given; set AuditRequest::source");
   AuditReport report{.name = config.name, .label = validity_label(config), .precision = request.precision};
   report.prefix =
-      check_prefix_invariance([&](const at::Tensor& tokens) { return subject.logits(tokens); }, request.tokens,
+      check_prefix_invariance([&](const at::Tensor& tokens) { return logits_of(request, tokens); }, request.tokens,
                               {.vocab_size = config.model.vocab_size,
                                .positions = request.positions,
                                .seed = request.seed,
@@ -154,7 +136,7 @@ AuditReport run_audit(const AuditRequest& request) {
                                .progress = [&](std::int64_t pass, std::int64_t passes) {
                                  if (request.progress) request.progress("pass", pass, passes);
                                }});
-  if (const PrefixChange* worst = report.prefix.worst()) report.origin = origin_of(subject, request, *worst);
+  if (const PrefixChange* worst = report.prefix.worst()) report.origin = origin_of(request, *worst);
   report.parity =
       decode_parity(request.model, request.tokens[0],
                     {.precision = request.precision, .positions = request.parity_positions, .source = request.source});

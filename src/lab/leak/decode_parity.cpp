@@ -3,8 +3,6 @@
 #include "lab/leak/prefix_invariance.h"
 #include "routing/core/error.h"
 #include "routing/generation/decoder.h"
-#include "routing/model/encoder_decoder.h"
-#include "routing/model/transformer.h"
 
 #include <algorithm>
 #include <cstring>
@@ -27,14 +25,11 @@ Ids ids_of(const at::Tensor& tokens) {
 // [n, vocabulary] from one pass.
 at::Tensor whole_pass(SequenceModel& model, const at::Tensor& tokens, const DecodeParityOptions& options) {
   const at::NoGradGuard no_gradient;
-  const ForwardContext context{.precision = options.precision};
-  if (auto* const transformer = dynamic_cast<TransformerImpl*>(&model)) {
-    return transformer->logits(tokens.unsqueeze(0), context)[0].contiguous();
-  }
-  auto* const pairs = dynamic_cast<EncoderDecoderImpl*>(&model);
-  require<InputError>(pairs != nullptr && options.source.defined(),
+  require<InputError>(!model.reads_source() || options.source.defined(),
                       "decode parity: this model reads a source, but none is given; set DecodeParityOptions::source");
-  return pairs->logits({.tokens = tokens.unsqueeze(0), .source = options.source.unsqueeze(0)}, context)[0].contiguous();
+  TokenBatch batch{.tokens = tokens.unsqueeze(0)};
+  if (model.reads_source()) batch.source = options.source.unsqueeze(0);
+  return model.logits(batch, {.precision = options.precision})[0].contiguous();
 }
 
 void compare(const at::Tensor& expected, const at::Tensor& found, DecodeParity& parity) {

@@ -190,7 +190,7 @@ std::string selection_label(const ExperimentConfig& config) {
   return std::string(to_string(config.routing.routing().selection));
 }
 
-LeakRun measure_leak(TransformerImpl& model, TokenView tokens, const PrefixLikelihoodOptions& options) {
+LeakRun measure_leak(SequenceModel& model, TokenView tokens, const PrefixLikelihoodOptions& options) {
   const ExperimentConfig& config = model.config();
   return {.selection = selection_label(config),
           .seed = config.train.seed,

@@ -39,7 +39,7 @@ struct LeakRun {
 };
 
 // Measures a model; selection, seed and validity are those of its configuration.
-LeakRun measure_leak(TransformerImpl& model, TokenView tokens, const PrefixLikelihoodOptions& options);
+LeakRun measure_leak(SequenceModel& model, TokenView tokens, const PrefixLikelihoodOptions& options);
 
 // All in nats per token.
 struct LeakNumbers {

@@ -53,7 +53,7 @@ std::int64_t draw_secret(RandomStream& stream, std::span<std::int64_t> row) {
 }
 
 // Nats of each held-out sequence: a token, or of its secret.
-std::vector<double> held_out_nats(TransformerImpl& model, const LeakTaskOptions& options) {
+std::vector<double> held_out_nats(SequenceModel& model, const LeakTaskOptions& options) {
   const at::NoGradGuard no_gradient;
   std::vector<double> result;
   for (std::int64_t first = 0; first < options.sizes.held_out; first += kHeldOutRows) {
@@ -158,10 +158,9 @@ LeakTaskResult run_leak_task(const ExperimentConfig& audited, const LeakTaskOpti
   Learner learner(leak_task_config(audited, options));
   for (std::int64_t step = 0; step < sizes.steps; ++step) {
     const std::int64_t first = step * sizes.batch_size;
-    const TrainingBatch batch{
-        .tokens = leak_task_batch(options, LeakTaskPart::training, first, sizes.batch_size).tokens,
-        .sample_ids = at::arange(first, first + sizes.batch_size),
-        .index = step};
+    const TokenBatch batch{.tokens = leak_task_batch(options, LeakTaskPart::training, first, sizes.batch_size).tokens,
+                           .sample_ids = at::arange(first, first + sizes.batch_size),
+                           .index = step};
     learner.step({&batch, 1});
     if (options.progress) options.progress(step + 1, sizes.steps);
   }

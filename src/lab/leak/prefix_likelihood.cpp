@@ -13,7 +13,7 @@ namespace {
 // Back to the mode the model was in, and nothing left behind of what evaluation counts.
 class EvaluationMode {
  public:
-  explicit EvaluationMode(TransformerImpl& model) : model_(model), was_training_(model.is_training()) { model.eval(); }
+  explicit EvaluationMode(SequenceModel& model) : model_(model), was_training_(model.is_training()) { model.eval(); }
   ~EvaluationMode() {
     model_.take_evaluation_statistics();
     model_.train(was_training_);
@@ -22,7 +22,7 @@ class EvaluationMode {
   EvaluationMode& operator=(const EvaluationMode&) = delete;
 
  private:
-  TransformerImpl& model_;
+  SequenceModel& model_;
   bool was_training_;
 };
 
@@ -65,7 +65,7 @@ class Measurement {
 
 class PrefixPasses {
  public:
-  PrefixPasses(TransformerImpl& model, TokenView text, const PrefixLikelihoodOptions& options)
+  PrefixPasses(SequenceModel& model, TokenView text, const PrefixLikelihoodOptions& options)
       : model_(model), text_(text), options_(options), length_(options.sampling.sequence_length) {}
 
   PrefixLikelihood run() {
@@ -143,7 +143,7 @@ class PrefixPasses {
     return plan.result();
   }
 
-  TransformerImpl& model_;
+  SequenceModel& model_;
   TokenView text_;
   const PrefixLikelihoodOptions& options_;
   std::int64_t length_;
@@ -188,7 +188,7 @@ std::vector<SampledPosition> sample_positions(std::int64_t tokens, const Positio
   return result;
 }
 
-PrefixLikelihood prefix_likelihood(TransformerImpl& model, TokenView tokens, const PrefixLikelihoodOptions& options) {
+PrefixLikelihood prefix_likelihood(SequenceModel& model, TokenView tokens, const PrefixLikelihoodOptions& options) {
   require<InputError>(options.checks >= 1, "prefix likelihood: checks is ", options.checks,
                       ", but at least 1 sample must be measured");
   const EvaluationMode mode(model);

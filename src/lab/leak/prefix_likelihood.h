@@ -18,7 +18,7 @@
 #pragma once
 
 #include "routing/data/token_view.h"
-#include "routing/model/transformer.h"
+#include "routing/model/sequence_model.h"
 
 #include <cstdint>
 #include <functional>
@@ -84,6 +84,6 @@ struct PrefixLikelihood {
 };
 
 // Puts the model into evaluation mode for the time of the call. Bits do not depend on threads.
-PrefixLikelihood prefix_likelihood(TransformerImpl& model, TokenView tokens, const PrefixLikelihoodOptions& options);
+PrefixLikelihood prefix_likelihood(SequenceModel& model, TokenView tokens, const PrefixLikelihoodOptions& options);
 
 }  // namespace routing

@@ -7,7 +7,7 @@ namespace {
 
 constexpr int kUntimedSteps = 1;
 
-TrainingBatch scattered_tokens(const ExperimentConfig& config) {
+TokenBatch scattered_tokens(const ExperimentConfig& config) {
   const TrainConfig& train = config.train;
   const at::Tensor numbers = at::arange(train.batch_size * train.sequence_length, at::kLong);
   return {.tokens = numbers.mul(2654435761L)

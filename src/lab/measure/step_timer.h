@@ -20,7 +20,7 @@ class StepTimer {
 
  private:
   Learner learner_;
-  std::vector<TrainingBatch> batches_;
+  std::vector<TokenBatch> batches_;
 };
 
 }  // namespace routing

@@ -21,7 +21,7 @@ std::string digits(double value, int places) {
 
 }  // namespace
 
-ContentPairs content_pairs(TransformerImpl& model, const at::Tensor& tokens, MatmulPrecision precision) {
+ContentPairs content_pairs(SequenceModel& model, const at::Tensor& tokens, MatmulPrecision precision) {
   const at::NoGradGuard no_gradient;
   const bool was_training = model.is_training();
   model.eval();
@@ -47,7 +47,7 @@ ContentPairs content_pairs(TransformerImpl& model, const at::Tensor& tokens, Mat
   return result;
 }
 
-RecallModel measure_recall(TransformerImpl& model, const RecallToMeasure& which) {
+RecallModel measure_recall(SequenceModel& model, const RecallToMeasure& which) {
   const ExperimentConfig& config = model.config();
   const RecallTask task(recall_options(config));
   const std::int64_t length = which.length > 0 ? which.length : config.train.sequence_length;

@@ -4,7 +4,7 @@
 
 #include "lab/figures/curves_figure.h"
 #include "routing/evaluation/recall_accuracy.h"
-#include "routing/model/transformer.h"
+#include "routing/model/sequence_model.h"
 
 #include <cstdint>
 #include <string>
@@ -21,7 +21,7 @@ struct ContentPairs {
 
 // Of tokens [batch, n]: attended pairs of the plans of the last group of each content layer, or of all local heads
 // where attention.content is local.
-ContentPairs content_pairs(TransformerImpl& model, const at::Tensor& tokens, MatmulPrecision precision);
+ContentPairs content_pairs(SequenceModel& model, const at::Tensor& tokens, MatmulPrecision precision);
 
 struct RecallModel {
   std::string name = {};  // as the figure shows it
@@ -36,7 +36,7 @@ struct RecallToMeasure {
   std::int64_t sequences = 64;
   std::int64_t length = 0;  // 0: that of training
 };
-RecallModel measure_recall(TransformerImpl& model, const RecallToMeasure& which);
+RecallModel measure_recall(SequenceModel& model, const RecallToMeasure& which);
 
 // "full", "local", "routing, threshold", "LSH" …: what the content heads of an experiment are.
 std::string content_name(const ExperimentConfig& config);

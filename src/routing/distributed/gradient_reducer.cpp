@@ -1,6 +1,7 @@
 #include "routing/distributed/gradient_reducer.h"
 
 #include "routing/distributed/group/c10d_handles.h"
+#include "routing/distributed/watch/step_trace.h"
 
 #include <torch/csrc/distributed/c10d/reducer.hpp>
 
@@ -32,14 +33,14 @@ std::int64_t bucket_bytes(const std::vector<at::Tensor>& tensors) {
 }  // namespace
 
 struct GradientReducer::State {
-  explicit State(GlooRanks& group) : ranks(group) {}
+  explicit State(RankGroup& group) : ranks(group) {}
 
   // With these buckets from the next backward pass on.
   void start(std::vector<std::vector<std::size_t>> buckets, std::vector<std::size_t> limits);
   // The buckets as they are.
   BucketOrder current_order() const;
 
-  GlooRanks& ranks;
+  RankGroup& ranks;
   std::vector<at::Tensor> parameters;
   std::unordered_map<std::size_t, std::string> names;
   std::unordered_map<const void*, std::string> names_of_tensors;
@@ -47,8 +48,6 @@ struct GradientReducer::State {
   BucketOrder order;
   std::vector<std::vector<std::size_t>> given;  // `order` of a resumed run, by place
   bool regrouped = false;
-  StepTrace* trace = nullptr;
-  std::int64_t step = 0;
   std::atomic<int> untraced{0};  // buckets that will still be written to the trace
   Clock::time_point last_started;
   std::unique_ptr<c10d::Reducer> reducer;
@@ -66,12 +65,12 @@ class GradientReducer::State::Hook : public c10d::CommHookInterface {
     const auto bytes = static_cast<std::int64_t>(buffer.nbytes());
     std::vector<at::Tensor> list{buffer};
     const Clock::time_point begin = Clock::now();
-    auto future = state_.ranks.handle().process_group->allreduce(list)->getFuture();
+    auto future = state_.ranks.handle()->process_group->allreduce(list)->getFuture();
     state_.ranks.counts().bytes_sent += bytes_of_sum(bytes, state_.ranks.size());
     ++state_.ranks.counts().collectives;
-    if (state_.trace != nullptr) {
+    if (StepTrace* const trace = state_.ranks.trace()) {
       ++state_.untraced;
-      future->addCallback([untraced = &state_.untraced, trace = state_.trace, step = state_.step, begin, bytes,
+      future->addCallback([untraced = &state_.untraced, trace, step = trace->step(), begin, bytes,
                            index = bucket.getIndex()](c10::ivalue::Future& /*done*/) {
         trace->add({.name = "sum of bucket " + std::to_string(index),
                     .lane = StepTrace::Lane::network,
@@ -96,9 +95,13 @@ class GradientReducer::State::Hook : public c10d::CommHookInterface {
   State& state_;
 };
 
-GradientReducer::GradientReducer(GlooRanks& ranks, const std::vector<NamedParameter>& parameters,
+GradientReducer::GradientReducer(RankGroup& ranks, const std::vector<NamedParameter>& parameters,
                                  const BucketOrder& order)
     : state_(std::make_shared<State>(ranks)) {
+  if (ranks.size() == 1) {
+    state_->order = order;
+    return;
+  }
   std::vector<at::Tensor>& tensors = state_->parameters;
   std::map<std::string, std::size_t> places;
   for (const NamedParameter& parameter : parameters) {
@@ -145,7 +148,7 @@ void GradientReducer::State::start(std::vector<std::vector<std::size_t>> buckets
   // The old one's hooks go first.
   reducer.reset();
   reducer = std::make_unique<c10d::Reducer>(
-      parameters, std::move(buckets), std::move(limits), ranks.handle().process_group,
+      parameters, std::move(buckets), std::move(limits), ranks.handle()->process_group,
       std::vector<bool>(parameters.size(), false), cap,
       /*find_unused_parameters=*/false, /*gradient_as_bucket_view=*/true, names, kFirstBucket);
   reducer->register_comm_hook(std::make_unique<Hook>(*this));
@@ -165,6 +168,7 @@ BucketOrder GradientReducer::State::current_order() const {
 GradientReducer::~GradientReducer() = default;
 
 void GradientReducer::backward(const at::Tensor& objective) {
+  if (state_->ranks.size() == 1) return objective.backward();
   state_->reducer->prepare_for_forward();
   state_->reducer->prepare_for_backward({});
   try {
@@ -196,11 +200,6 @@ void GradientReducer::regroup() {
 
 const BucketOrder& GradientReducer::order() const {
   return state_->order;
-}
-
-void GradientReducer::trace(StepTrace* trace, std::int64_t step) {
-  state_->trace = trace;
-  state_->step = step;
 }
 
 }  // namespace routing

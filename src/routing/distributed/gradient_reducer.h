@@ -7,10 +7,8 @@
 #pragma once
 
 #include "routing/distributed/group/rank_group.h"
-#include "routing/distributed/watch/step_trace.h"
 #include "routing/optim/named_parameter.h"
 
-#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -22,8 +20,9 @@ using BucketOrder = std::vector<std::vector<std::string>>;
 
 class GradientReducer {
  public:
-  // `order` is empty in a new run. Throws an InputError if it does not name every parameter once.
-  GradientReducer(GlooRanks& ranks, const std::vector<NamedParameter>& parameters, const BucketOrder& order);
+  // `order` is empty in a new run. One rank keeps it as it is and sums nothing. Throws an InputError if it does not
+  // name every parameter once.
+  GradientReducer(RankGroup& ranks, const std::vector<NamedParameter>& parameters, const BucketOrder& order);
   ~GradientReducer();
 
   // The backward pass whose gradients, with what was accumulated before it, are to be summed; returns when the sums are
@@ -33,8 +32,6 @@ class GradientReducer {
 
   // Empty until a backward pass has shown it.
   const BucketOrder& order() const;
-  // From now on, or not any more.
-  void trace(StepTrace* trace, std::int64_t step);
 
  private:
   void regroup();

@@ -2,7 +2,10 @@
 
 #include "routing/core/hash.h"
 
+#include <cstdint>
 #include <map>
+#include <string>
+#include <vector>
 
 namespace routing {
 namespace {
@@ -17,8 +20,10 @@ std::string part_of(const std::string& name) {
   return name.substr(0, name.find('.'));
 }
 
-}  // namespace
-
+struct PartHash {
+  std::string part = {};  // "centroids of layer 3", or "weights of layer3"
+  std::uint64_t hash = 0;
+};
 std::vector<PartHash> model_hashes(SequenceModel& model) {
   std::vector<PartHash> hashes;
   for (const SequenceModel::RoutedGroup& group : model.routed_groups()) {
@@ -31,6 +36,8 @@ std::vector<PartHash> model_hashes(SequenceModel& model) {
   for (const auto& [part, hash] : weights) hashes.push_back({"weights of " + part, hash.digest()});
   return hashes;
 }
+
+}  // namespace
 
 void check_same_model(RankGroup& ranks, SequenceModel& model, std::int64_t step) {
   if (ranks.size() == 1) return;

@@ -5,8 +5,6 @@
 #include "routing/model/sequence_model.h"
 
 #include <cstdint>
-#include <string>
-#include <vector>
 
 namespace routing {
 
@@ -16,15 +14,9 @@ class DriftError : public Error {
   using Error::Error;
 };
 
-struct PartHash {
-  std::string part = {};  // "centroids of layer 3", or "weights of layer3"
-  std::uint64_t hash = 0;
-};
-// Hashes of all tensors: centroids with their counts, sums and thresholds for each group of routed heads, then weights
-// of each part of the model.
-std::vector<PartHash> model_hashes(SequenceModel& model);
-
-// Compares all ranks with rank 0; throws the same DriftError on every rank, which names the part and the ranks.
+// Compares hashes of all tensors (centroids with their counts, sums and thresholds for each group of routed heads, then
+// weights of each part of the model) with those of rank 0; throws the same DriftError on every rank, which names the
+// part and the ranks.
 void check_same_model(RankGroup& ranks, SequenceModel& model, std::int64_t step);
 
 }  // namespace routing

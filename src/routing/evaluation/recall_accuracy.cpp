@@ -98,7 +98,7 @@ RecallScore score_of(const Sums& sums) {
 
 }  // namespace
 
-RecallScore score_recall(TransformerImpl& model, const RecallTask& task, const RecallToScore& which) {
+RecallScore score_recall(SequenceModel& model, const RecallTask& task, const RecallToScore& which) {
   require<InputError>(which.sequences >= 1 && which.batch_size >= 1, "scoring ", which.sequences,
                       " sequences in batches of ", which.batch_size, "; both must be at least 1");
   const at::NoGradGuard no_gradient;

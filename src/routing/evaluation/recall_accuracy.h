@@ -3,7 +3,7 @@
 
 #include "routing/data/tasks/recall_task.h"
 #include "routing/distributed/group/rank_group.h"
-#include "routing/model/transformer.h"
+#include "routing/model/sequence_model.h"
 
 #include <ATen/ATen.h>
 
@@ -43,7 +43,7 @@ struct RecallToScore {
   RankGroup* ranks = nullptr;  // batches go round the ranks, and each gets the score of all; nothing means alone
 };
 // In evaluation mode; the model is left in the mode it was in.
-RecallScore score_recall(TransformerImpl& model, const RecallTask& task, const RecallToScore& which);
+RecallScore score_recall(SequenceModel& model, const RecallTask& task, const RecallToScore& which);
 
 // The octave of a distance >= 1: 0 for 1, 1 for 2 and 3, ….
 std::int64_t octave_of(std::int64_t distance);

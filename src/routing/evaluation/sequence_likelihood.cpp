@@ -6,7 +6,6 @@
 #include "routing/distributed/rank_pieces.h"
 #include "routing/evaluation/evaluation_mode.h"
 #include "routing/evaluation/likelihood.h"
-#include "routing/model/transformer.h"
 
 #include <algorithm>
 #include <optional>
@@ -15,17 +14,15 @@
 namespace routing {
 namespace {
 
-TransformerImpl& model_to_split(SequenceModel& model) {
-  auto* transformer = dynamic_cast<TransformerImpl*>(&model);
-  require<ConfigError>(transformer != nullptr, model.config().name, ": model.encoder_layers is ",
+void check_model(const SequenceModel& model) {
+  require<ConfigError>(!model.reads_source(), model.config().name, ": model.encoder_layers is ",
                        model.config().model.encoder_layers,
                        ", but only a sequence of a decoder-only model is split over ranks; set it to 0");
-  const std::string reason = transformer->reason_against_cache();
+  const std::string reason = model.reason_against_cache();
   require<ConfigError>(
       reason.empty(), model.config().name, ": ", reason,
       ", so a rank that reads a piece of a sequence cannot know what it sees; take local, strided, lsh or "
       "full heads, or routing.selection = threshold or nearest");
-  return *transformer;
 }
 
 void check_pieces(std::span<const std::int64_t> ends, std::int64_t tokens, int ranks) {
@@ -107,7 +104,7 @@ std::vector<std::int64_t> even_pieces(std::int64_t tokens, int pieces) {
 }
 
 SequenceLikelihood sequence_likelihood(SequenceModel& model, TokenView tokens, const SequenceOptions& options) {
-  const TransformerImpl& transformer = model_to_split(model);
+  check_model(model);
   OneRank alone;
   RankGroup& ranks = options.ranks != nullptr ? *options.ranks : alone;
   const std::vector<std::int64_t> ends = options.ends.empty() ? even_pieces(tokens.size(), ranks.size()) : options.ends;
@@ -117,7 +114,7 @@ SequenceLikelihood sequence_likelihood(SequenceModel& model, TokenView tokens, c
   const EvaluationMode mode(model);
   const at::NoGradGuard no_gradient;
   std::optional<ModelCache> own_cache;
-  if (options.cache == nullptr) own_cache = transformer.make_cache();
+  if (options.cache == nullptr) own_cache = model.make_cache();
   ModelCache& cache = own_cache ? *own_cache : *options.cache;
 
   const auto rank = static_cast<std::size_t>(ranks.rank());
@@ -127,8 +124,8 @@ SequenceLikelihood sequence_likelihood(SequenceModel& model, TokenView tokens, c
   RankPieces pieces(ranks);
   const CommunicationCounts before = ranks.counts();
   const at::Tensor mine =
-      transformer.nats_cached(ids_before(tokens, result.begin, result.end), ids(tokens, result.begin, result.end),
-                              cache, sequence, {.precision = options.precision, .pieces = &pieces});
+      model.nats_cached(ids_before(tokens, result.begin, result.end), ids(tokens, result.begin, result.end), cache,
+                        sequence, {.precision = options.precision, .pieces = &pieces});
   result.bytes_sent = ranks.counts().bytes_sent - before.bytes_sent;
   result.waiting_seconds = ranks.counts().waiting_seconds - before.waiting_seconds;
   if (options.cache != nullptr) result.cached = sequence.front();

@@ -2,7 +2,7 @@
 //
 // Rank r reads piece r. All ranks work on the same layer at the same time; in attention each takes from the ranks
 // before it the keys and values that its own queries can still read (attention/cache/sequence_pieces.h,
-// docs/long-sequences.md). The nats are those of TransformerImpl::loss of the whole sequence, bit for bit, for any
+// docs/long-sequences.md). The nats are those of SequenceModel::loss of the whole sequence, bit for bit, for any
 // number of ranks and any pieces.
 //
 // Models     decoder-only, float32 on the CPU, all heads such that a cache can hold them: local, strided, LSH, full,
@@ -31,7 +31,7 @@ struct SequenceOptions {
   std::vector<std::int64_t> ends = {};
   MatmulPrecision precision = MatmulPrecision::fp32;
   // Takes what this rank has read, as a new sequence, if it is not null. On the last rank that is all there is, so the
-  // sequence goes on from there with TransformerImpl::logits_cached, whose next previous token is the last of these.
+  // sequence goes on from there with SequenceModel::logits_cached, whose next previous token is the last of these.
   ModelCache* cache = nullptr;
 };
 

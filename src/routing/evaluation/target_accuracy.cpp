@@ -39,7 +39,7 @@ TargetScore& TargetScore::operator+=(const TargetScore& other) {
   return *this;
 }
 
-TargetScore score_targets(EncoderDecoderImpl& model, const TokenBatch& batch, MatmulPrecision precision) {
+TargetScore score_targets(SequenceModel& model, const TokenBatch& batch, MatmulPrecision precision) {
   const at::NoGradGuard no_gradient;
   const EvaluationMode mode(model);
   const at::Tensor logits = model.logits(batch, {.precision = precision});
@@ -61,7 +61,7 @@ TargetScore score_targets(EncoderDecoderImpl& model, const TokenBatch& batch, Ma
   return score;
 }
 
-TargetScore score_pairs(EncoderDecoderImpl& model, const SequencePairs& pairs, const PairsToScore& which) {
+TargetScore score_pairs(SequenceModel& model, const SequencePairs& pairs, const PairsToScore& which) {
   require<InputError>(which.pairs >= 1 && which.batch_size >= 1, "scoring ", which.pairs, " pairs in batches of ",
                       which.batch_size, "; both must be at least 1");
   const std::int64_t batches = (which.pairs + which.batch_size - 1) / which.batch_size;

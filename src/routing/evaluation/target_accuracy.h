@@ -3,7 +3,7 @@
 
 #include "routing/data/tasks/sequence_tasks.h"
 #include "routing/distributed/group/rank_group.h"
-#include "routing/model/encoder_decoder.h"
+#include "routing/model/sequence_model.h"
 
 #include <cstdint>
 #include <string_view>
@@ -23,7 +23,7 @@ struct TargetScore {
 };
 
 // Of one batch, in evaluation mode; the model is left in the mode it was in.
-TargetScore score_targets(EncoderDecoderImpl& model, const TokenBatch& batch, MatmulPrecision precision);
+TargetScore score_targets(SequenceModel& model, const TokenBatch& batch, MatmulPrecision precision);
 
 struct PairsToScore {
   std::string_view part = "valid";
@@ -32,6 +32,6 @@ struct PairsToScore {
   MatmulPrecision precision = MatmulPrecision::fp32;
   RankGroup* ranks = nullptr;  // batches go round the ranks, and each gets the score of all; nothing means alone
 };
-TargetScore score_pairs(EncoderDecoderImpl& model, const SequencePairs& pairs, const PairsToScore& which);
+TargetScore score_pairs(SequenceModel& model, const SequencePairs& pairs, const PairsToScore& which);
 
 }  // namespace routing

@@ -25,7 +25,7 @@ at::Tensor window_tokens(TokenView text, std::span<const EvalWindow> windows) {
 
 }  // namespace
 
-Likelihood token_likelihood(TransformerImpl& model, TokenView tokens, const LikelihoodOptions& options) {
+Likelihood token_likelihood(SequenceModel& model, TokenView tokens, const LikelihoodOptions& options) {
   require<InputError>(!tokens.empty(), "evaluation: there are no tokens, but at least 1 is needed");
   require<InputError>(options.batch_size >= 1, "evaluation: batch_size is ", options.batch_size,
                       ", but must be at least 1");

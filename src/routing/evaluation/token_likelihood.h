@@ -4,7 +4,7 @@
 #include "routing/data/token_view.h"
 #include "routing/distributed/group/rank_group.h"
 #include "routing/evaluation/likelihood.h"
-#include "routing/model/transformer.h"
+#include "routing/model/sequence_model.h"
 
 #include <cstdint>
 #include <functional>
@@ -41,7 +41,7 @@ struct Likelihood {
 };
 
 // Puts the model into evaluation mode for the time of the call. Bits do not depend on threads or batch_size.
-Likelihood token_likelihood(TransformerImpl& model, TokenView tokens, const LikelihoodOptions& options);
+Likelihood token_likelihood(SequenceModel& model, TokenView tokens, const LikelihoodOptions& options);
 
 // The smallest relative occupancy entropy over layers and heads; 1 is perfectly even. Of nothing it is 1.
 double smallest_occupancy_entropy(const std::vector<LayerStatistics>& routing);

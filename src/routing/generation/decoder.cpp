@@ -2,9 +2,7 @@
 
 #include "routing/core/error.h"
 #include "routing/core/memory.h"
-#include "routing/model/encoder_decoder.h"
 #include "routing/model/image_embedding.h"
-#include "routing/model/transformer.h"
 #include "routing/ops/dense/packed_weights.h"
 
 #include <algorithm>
@@ -30,21 +28,18 @@ at::Tensor as_tensor(std::span<const std::int32_t> tokens, at::IntArrayRef sizes
 class ModelDecoder : public Decoder {
  public:
   ModelDecoder(std::shared_ptr<SequenceModel> model, DecoderOptions options)
-      : model_(std::move(model)),
-        transformer_(std::dynamic_pointer_cast<TransformerImpl>(model_)),
-        pairs_(std::dynamic_pointer_cast<EncoderDecoderImpl>(model_)),
-        options_(std::move(options)) {
+      : model_(std::move(model)), options_(std::move(options)) {
     require<ConfigError>(options_.prefill_block >= 1, "decoder: prefill_block is ", options_.prefill_block,
                          ", but must be at least 1");
     model_->eval();
   }
 
-  bool reads_source() const override { return pairs_ != nullptr; }
+  bool reads_source() const override { return model_->reads_source(); }
   std::int64_t vocabulary_size() const override { return model_->config().model.vocab_size; }
   std::int64_t longest_sequence() const override {
     const ExperimentConfig& config = model_->config();
     if (config.model.image_height > 0) return image_values(config.model);
-    if (pairs_ && config.model.positions == PositionKind::learned) return config.train.sequence_length;
+    if (reads_source() && config.model.positions == PositionKind::learned) return config.train.sequence_length;
     return 0;
   }
 
@@ -56,14 +51,23 @@ class ModelDecoder : public Decoder {
                           vocabulary_size() - 1);
     }
   }
-  // Is there room for a sequence of so many tokens, beside one that is to be predicted?
-  void check_length(std::int64_t tokens) const {
-    require<InputError>(longest_sequence() == 0 || tokens < longest_sequence(), "a prompt of ", tokens,
-                        " tokens, but sequences of this model end after ", longest_sequence(),
+  void check_prompt(std::span<const std::int32_t> prompt) const {
+    check_tokens(prompt, 0);
+    require<InputError>(!reads_source() || !prompt.empty(),
+                        "the source is empty, but an encoder needs at least one token");
+    const auto tokens = static_cast<std::int64_t>(prompt.size());
+    // Beside the prompt there is one token that is to be predicted.
+    require<InputError>(reads_source() || longest_sequence() == 0 || tokens < longest_sequence(), "a prompt of ",
+                        tokens, " tokens, but sequences of this model end after ", longest_sequence(),
                         "; give fewer, so that there is something left to predict");
   }
-  static void check_source(std::span<const std::int32_t> source) {
-    require<InputError>(!source.empty(), "the source is empty, but an encoder needs at least one token");
+  // A prompt is either the source or the beginning of the sequence.
+  at::Tensor source_of(std::span<const std::int32_t> prompt) const {
+    if (!reads_source()) return {};
+    return as_tensor(prompt, {1, static_cast<std::int64_t>(prompt.size())});
+  }
+  std::span<const std::int32_t> beginning_of(std::span<const std::int32_t> prompt) const {
+    return reads_source() ? std::span<const std::int32_t>() : prompt;
   }
   static void check_step(std::span<const std::int64_t> sequences, std::span<const std::int32_t> tokens) {
     require<InputError>(tokens.size() == sequences.size(), "decoder: ", tokens.size(), " tokens for ", sequences.size(),
@@ -75,14 +79,10 @@ class ModelDecoder : public Decoder {
   }
   ForwardContext forward_context() const { return {.precision = options_.precision}; }
   SequenceModel& model() const { return *model_; }
-  const std::shared_ptr<TransformerImpl>& transformer() const { return transformer_; }
-  const std::shared_ptr<EncoderDecoderImpl>& pairs() const { return pairs_; }
   const DecoderOptions& options() const { return options_; }
 
  private:
   std::shared_ptr<SequenceModel> model_;
-  std::shared_ptr<TransformerImpl> transformer_;  // one of these two is null
-  std::shared_ptr<EncoderDecoderImpl> pairs_;
   DecoderOptions options_;
 };
 
@@ -103,7 +103,7 @@ class CachedDecoder : public ModelDecoder {
  public:
   CachedDecoder(const std::shared_ptr<SequenceModel>& sequence_model, DecoderOptions options)
       : ModelDecoder(sequence_model, std::move(options)),
-        cache_(transformer() ? transformer()->make_cache() : pairs()->make_cache()),
+        cache_(model().make_cache()),
         memory_(this->options().memory_limit > 0 ? this->options().memory_limit : available_memory()) {
     // Weights that are not kept packed would be packed again for every token. Packed ones are filled up to whole
     // blocks, which multiplies the size of small matrices.
@@ -115,20 +115,13 @@ class CachedDecoder : public ModelDecoder {
 
   using Decoder::begin;
   Begun begin(std::span<const std::int32_t> prompt, const Expected& expected) override {
-    check_tokens(prompt, 0);
+    check_prompt(prompt);
     const auto given = static_cast<std::int64_t>(prompt.size());
-    if (transformer()) {
-      check_length(given);
-    } else {
-      check_source(prompt);
-    }
     std::shared_ptr<Promise> promise = promised(given, expected);
-    const std::int64_t sequence =
-        transformer() ? cache_.add_sequence()
-                      : pairs()->begin_sequence(cache_, as_tensor(prompt, {1, given}), forward_context());
+    const std::int64_t sequence = model().begin_sequence(cache_, source_of(prompt), forward_context());
     try {
-      cache_.reserve((transformer() ? given + 1 : 0) + expected.new_tokens);
-      Begun begun{sequence, transformer() ? read_prompt(sequence, prompt) : read_prompt(sequence, {})};
+      cache_.reserve((reads_source() ? 0 : given + 1) + expected.new_tokens);
+      Begun begun{sequence, read_prompt(sequence, beginning_of(prompt))};
       promises_[sequence] = std::move(promise);
       return begun;
     } catch (...) {
@@ -160,8 +153,7 @@ class CachedDecoder : public ModelDecoder {
  private:
   at::Tensor logits(const at::Tensor& previous, std::span<const std::int64_t> sequences) {
     const CachedContext context{.precision = options().precision, .last_only = true};
-    return transformer() ? transformer()->logits_cached(previous, cache_, sequences, context)
-                         : pairs()->logits_cached(previous, cache_, sequences, context);
+    return model().logits_cached(previous, cache_, sequences, context);
   }
 
   // Position 0 reads the start and predicts the first token, so a prompt of n tokens is n + 1 positions.
@@ -185,14 +177,14 @@ class CachedDecoder : public ModelDecoder {
     const auto of = [](std::int64_t tokens, std::int64_t bytes) {
       return static_cast<double>(tokens) * static_cast<double>(bytes);
     };
-    const double read = transformer()
-                            ? of(prompt, cache_.bytes_per_token()) +
-                                  of(prompt, cache_.bytes_per_forked_token()) * static_cast<double>(expected.forks)
-                            : of(prompt, cache_.bytes_per_source_token());
+    const double read = reads_source()
+                            ? of(prompt, cache_.bytes_per_source_token())
+                            : of(prompt, cache_.bytes_per_token()) +
+                                  of(prompt, cache_.bytes_per_forked_token()) * static_cast<double>(expected.forks);
     const double needed = read + of(expected.new_tokens, cache_.bytes_per_token());
     const double left = std::max(0.0, static_cast<double>(memory_) - promised_);
     constexpr double kMebibyte = 1048576.0;
-    require<InputError>(memory_ < 0 || needed <= left, "a ", transformer() ? "prompt" : "source", " of ", prompt,
+    require<InputError>(memory_ < 0 || needed <= left, "a ", reads_source() ? "source" : "prompt", " of ", prompt,
                         " tokens and ", expected.new_tokens, " new ones need ", std::ceil(needed / kMebibyte),
                         " MiB for keys and values, but ", std::floor(left / kMebibyte),
                         " MiB are available; give a shorter one, ask for fewer tokens or samples at a time, or use a "
@@ -213,17 +205,11 @@ class RerunDecoder : public ModelDecoder {
 
   using Decoder::begin;
   Begun begin(std::span<const std::int32_t> prompt, const Expected& /*expected*/) override {
-    check_tokens(prompt, 0);
-    Sequence sequence;
-    if (transformer()) {
-      check_length(static_cast<std::int64_t>(prompt.size()));
-      sequence.tokens.assign(prompt.begin(), prompt.end());
-    } else {
-      check_source(prompt);
-      const auto length = static_cast<std::int64_t>(prompt.size());
-      const at::NoGradGuard no_gradient;
-      sequence.memory = pairs()->encode(as_tensor(prompt, {1, length}), {}, forward_context());
-    }
+    check_prompt(prompt);
+    const at::NoGradGuard no_gradient;
+    const std::span<const std::int32_t> beginning = beginning_of(prompt);
+    Sequence sequence{.tokens = {beginning.begin(), beginning.end()},
+                      .memory = model().encode(source_of(prompt), {}, forward_context())};
     const std::vector<float> logits = numbers_of(next_logits(sequence));
     sequences_.emplace(next_, std::move(sequence));
     return {next_++, logits};
@@ -256,7 +242,7 @@ class RerunDecoder : public ModelDecoder {
  private:
   struct Sequence {
     std::vector<std::int64_t> tokens = {};
-    EncoderDecoderImpl::Memory memory = {};
+    SourceMemory memory = {};
   };
 
   Sequence& at(std::int64_t sequence) {
@@ -266,11 +252,7 @@ class RerunDecoder : public ModelDecoder {
   }
 
   at::Tensor next_logits(const Sequence& sequence) {
-    if (transformer()) return transformer()->next_logits(sequence.tokens, forward_context());
-    const at::NoGradGuard no_gradient;
-    at::Tensor target = at::zeros({1, static_cast<std::int64_t>(sequence.tokens.size()) + 1}, at::kLong);
-    std::copy(sequence.tokens.begin(), sequence.tokens.end(), target.data_ptr<std::int64_t>());
-    return pairs()->decode(sequence.memory, target, {}, forward_context())[0][target.size(1) - 1];
+    return model().next_logits(sequence.tokens, forward_context(), sequence.memory);
   }
 
   std::string reason_;
@@ -281,12 +263,9 @@ class RerunDecoder : public ModelDecoder {
 }  // namespace
 
 std::unique_ptr<Decoder> make_decoder(std::shared_ptr<SequenceModel> model, const DecoderOptions& options) {
-  const auto* transformer = dynamic_cast<const TransformerImpl*>(model.get());
-  const auto* pairs = dynamic_cast<const EncoderDecoderImpl*>(model.get());
-  require<InputError>(transformer != nullptr || pairs != nullptr, "decoder: there is no model to decode with");
+  require<InputError>(model != nullptr, "decoder: there is no model to decode with");
   if (!options.allow_cache) return std::make_unique<RerunDecoder>(std::move(model), options, "a cache was not wanted");
-  const std::string reason =
-      transformer != nullptr ? transformer->reason_against_cache() : pairs->reason_against_cache();
+  const std::string reason = model->reason_against_cache();
   if (reason.empty()) return std::make_unique<CachedDecoder>(model, options);
   return std::make_unique<RerunDecoder>(
       std::move(model), options,

@@ -1,18 +1,250 @@
 #include "routing/model/sequence_model.h"
 
+#include "routing/core/error.h"
 #include "routing/model/encoder_decoder.h"
+#include "routing/model/token_inputs.h"
 #include "routing/model/transformer.h"
+#include "routing/ops/dense/vocabulary_loss.h"
+#include "routing/ops/initial_weights.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace routing {
+namespace {
+
+at::Tensor sum_of(const at::Tensor& first, const at::Tensor& second) {
+  if (!first.defined() || !second.defined()) return first.defined() ? first : second;
+  return first + second;
+}
+
+}  // namespace
 
 SequenceModel::SequenceModel(ExperimentConfig config) : config_(std::move(config)) {
   validate(config_);
 }
 
-void SequenceModel::add_attention(std::int64_t layer, MultiHeadAttention attention) {
-  sites_.push_back({layer, std::move(attention)});
+std::vector<Block> SequenceModel::add_blocks(const std::string& name, BlockRole role,
+                                             const at::TensorOptions& options) {
+  const std::int64_t count = role == BlockRole::encoder ? config_.model.encoder_layers : config_.model.layers;
+  std::vector<Block> blocks;
+  for (std::int64_t layer = 0; layer < count; ++layer) {
+    const Block& block = blocks.emplace_back(
+        register_module(name + std::to_string(layer), Block(config_, BlockPlace{role, layer}, options)));
+    sites_.push_back({layer, block->attention()});
+    if (role == BlockRole::decoder) sites_.push_back({layer, block->cross_attention()});
+  }
+  return blocks;
+}
+
+void SequenceModel::set_decoder(std::vector<Block> layers) {
+  layers_ = std::move(layers);
+  states_.resize(layers_.size());
+}
+
+void SequenceModel::add_output(const std::string& norm, const LayerPlace& place, const at::Tensor& table,
+                               const at::TensorOptions& options) {
+  const ModelConfig& model = config_.model;
+  const std::int64_t inner = embedding_width(model);
+  const auto weight = [&](const char* name, std::int64_t rows, std::int64_t columns) {
+    return register_parameter(name, initial_weight({rows, columns, model.initial_scale}, place.key(name), options));
+  };
+  if (model.norm == NormPlacement::pre) last_norm_ = register_module(norm, LayerNorm(model.width, options));
+  if (inner != model.width) {
+    out_weight_ = weight("output_in_weight", inner, model.width);
+    out_bias_ = register_parameter("output_in_bias", at::zeros({inner}, options));
+  }
+  vocabulary_weight_ = model.tied_output ? output_rows(model, table) : weight("output_weight", model.vocab_size, inner);
+  vocabulary_bias_ = register_parameter("output_bias", at::zeros({model.vocab_size}, options));
+}
+
+void SequenceModel::run_block(Block& block, BlockState& state, const ForwardContext& context, Hidden& hidden) const {
+  const bool recompute = config_.model.checkpoint_activations && is_training();
+  const BlockResult result = recompute ? block->forward_recomputed(hidden.values, state, context)
+                                       : block->forward(hidden.values, state, context);
+  hidden = {result.output, sum_of(hidden.auxiliary, result.auxiliary_loss)};
+  // Kept past this pass they would keep the whole graph with them.
+  state.self.auxiliary_loss = at::Tensor();
+  state.cross.auxiliary_loss = at::Tensor();
+  state.cross.memory = at::Tensor();
+}
+
+SequenceModel::Hidden SequenceModel::run_decoder(at::Tensor inputs, const SourceMemory& memory, const at::Tensor& valid,
+                                                 const ForwardContext& context) {
+  Hidden x{.values = std::move(inputs)};
+  for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
+    BlockState& state = states_[layer];
+    state.self.valid = valid;
+    state.cross.valid = valid;
+    state.cross.memory_valid = memory.valid;
+    // Each layer its own view, so that a layer's gradients are summed first, recomputed or not.
+    if (memory.values.defined()) state.cross.memory = memory.values.view(memory.values.sizes());
+    run_block(layers_[layer], state, context, x);
+  }
+  x.values = last_layers(x.values, context);
+  return x;
+}
+
+at::Tensor SequenceModel::without_padding(const at::Tensor& tokens, const at::Tensor& valid) {
+  return valid.defined() ? tokens.masked_fill(valid.logical_not(), 0) : tokens;
+}
+
+at::Tensor SequenceModel::last_layers(at::Tensor x, const ForwardContext& context) const {
+  if (!last_norm_.is_empty()) x = last_norm_->forward(x);
+  if (out_weight_.defined()) x = linear(x, out_weight_, out_bias_, {.precision = context.precision});
+  return x;
+}
+
+at::Tensor SequenceModel::output_logits(const at::Tensor& values, MatmulPrecision precision) const {
+  return linear(values, vocabulary_weight_, vocabulary_bias_, {.precision = precision});
+}
+
+at::Tensor SequenceModel::output_nats(const at::Tensor& values, const at::Tensor& targets,
+                                      MatmulPrecision precision) const {
+  return vocabulary_loss(values.flatten(0, 1), vocabulary_weight_, vocabulary_bias_, targets.flatten(),
+                         {.precision = precision})
+      .view(targets.sizes());
+}
+
+SourceMemory SequenceModel::encode(const at::Tensor& source, const at::Tensor& /*valid*/,
+                                   const ForwardContext& /*context*/) {
+  require<InputError>(!source.defined(), config_.name, ": the batch has a source, but a decoder-only model reads ",
+                      "whole sequences alone; set model.encoder_layers");
+  return {};
+}
+
+SequenceModel::Loss SequenceModel::loss(const TokenBatch& batch, const ForwardContext& context) {
+  const SourceMemory memory = encode(batch.source, batch.source_valid, context);
+  const Hidden last = hidden(memory, batch.tokens, batch.valid, context);
+  at::Tensor nats = output_nats(last.values, without_padding(batch.tokens, batch.valid), context.precision);
+  if (batch.valid.defined()) nats = nats.masked_fill(batch.valid.logical_not(), 0.0);
+  return {nats, sum_of(memory.auxiliary, last.auxiliary)};
+}
+
+SequenceModel::Loss SequenceModel::loss(const at::Tensor& tokens, const ForwardContext& context) {
+  return loss(TokenBatch{.tokens = tokens}, context);
+}
+
+at::Tensor SequenceModel::logits(const TokenBatch& batch, const ForwardContext& context) {
+  return decode(encode(batch.source, batch.source_valid, context), batch.tokens, batch.valid, context);
+}
+
+at::Tensor SequenceModel::logits(const at::Tensor& tokens, const ForwardContext& context) {
+  return logits(TokenBatch{.tokens = tokens}, context);
+}
+
+at::Tensor SequenceModel::decode(const SourceMemory& memory, const at::Tensor& tokens, const at::Tensor& valid,
+                                 const ForwardContext& context) {
+  return output_logits(hidden(memory, tokens, valid, context).values, context.precision);
+}
+
+at::Tensor SequenceModel::next_logits(std::span<const std::int64_t> tokens, const ForwardContext& context,
+                                      const SourceMemory& memory) {
+  const at::NoGradGuard no_gradient;
+  // The token to be predicted is not read, so it may be anything.
+  at::Tensor sequence = at::zeros({1, static_cast<std::int64_t>(tokens.size()) + 1}, at::kLong);
+  std::copy(tokens.begin(), tokens.end(), sequence.data_ptr<std::int64_t>());
+  const at::Tensor last = hidden(memory, sequence, {}, context).values.narrow(1, sequence.size(1) - 1, 1);
+  return output_logits(last, context.precision).flatten();
+}
+
+double SequenceModel::nats_at(const at::Tensor& tokens, std::int64_t position, std::int64_t target,
+                              const ForwardContext& context) {
+  require<InputError>(tokens.dim() == 2 && tokens.size(0) == 1 && position >= 0 && position < tokens.size(1),
+                      config_.name, ": the nats at position ", position, " asked for of tokens ", tokens.sizes(),
+                      ", but they must be one sequence [1, n] that has the position");
+  const at::NoGradGuard no_gradient;
+  const at::Tensor row = hidden({}, tokens, {}, context).values.narrow(1, position, 1);
+  return output_nats(row, at::full({1, 1}, target, at::kLong), context.precision).item<double>();
+}
+
+std::string SequenceModel::reason_against_cache() const {
+  for (const Block& block : layers_) {
+    std::string reason = block->reason_against_cache();
+    if (!reason.empty()) return reason;
+  }
+  return {};
+}
+
+ModelCache SequenceModel::make_cache() const {
+  std::vector<BlockCache> layers;
+  for (const Block& block : layers_) layers.push_back(block->make_cache());
+  return ModelCache(std::move(layers));
+}
+
+std::int64_t SequenceModel::begin_sequence(ModelCache& cache, const at::Tensor& source, const ForwardContext& context) {
+  encode(source, {}, context);
+  return cache.add_sequence();
+}
+
+std::int64_t SequenceModel::id_at(std::int64_t position, std::int64_t before) const {
+  return input_id(config_.model, position, before);
+}
+
+at::Tensor SequenceModel::hidden_cached(const at::Tensor& previous, ModelCache& cache,
+                                        std::span<const std::int64_t> sequences, const CachedContext& context) const {
+  require<InputError>(context.pieces == nullptr || !reads_source(), config_.name,
+                      ": a piece of a target was given, but only sequences of a decoder-only model are read in pieces "
+                      "elsewhere; read the whole target here");
+  check_tokens(config_.name, previous, {});
+  require<InputError>(previous.size(0) == static_cast<std::int64_t>(sequences.size()), config_.name, ": tokens of ",
+                      previous.size(0), " sequences, but ", sequences.size(), " are named");
+  const ForwardContext forward{.precision = context.precision, .pieces = context.pieces};
+  const at::Tensor ids = previous.contiguous().clone();
+  std::vector<std::int64_t> positions;
+  auto* id = ids.data_ptr<std::int64_t>();
+  for (const std::int64_t sequence : sequences) {
+    const std::int64_t first = cache.length(sequence);
+    for (std::int64_t token = 0; token < previous.size(1); ++token, ++id) {
+      positions.push_back(first + token);
+      *id = id_at(first + token, *id);
+    }
+  }
+  at::Tensor x = embed_at(ids, positions, forward);
+  for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
+    x = layers_[layer]->forward_cached(x, cache.layers().at(layer), sequences, forward);
+  }
+  if (context.last_only) x = x.narrow(1, x.size(1) - 1, 1);
+  return last_layers(x, forward);
+}
+
+at::Tensor SequenceModel::logits_cached(const at::Tensor& previous, ModelCache& cache,
+                                        std::span<const std::int64_t> sequences, const CachedContext& context) const {
+  const at::NoGradGuard no_gradient;
+  return output_logits(hidden_cached(previous, cache, sequences, context), context.precision);
+}
+
+at::Tensor SequenceModel::nats_cached(const at::Tensor& previous, const at::Tensor& targets, ModelCache& cache,
+                                      std::span<const std::int64_t> sequences, const CachedContext& context) const {
+  require<InputError>(targets.sizes() == previous.sizes() && !context.last_only, config_.name, ": targets ",
+                      targets.sizes(), " of ", context.last_only ? "the last of " : "", "tokens ", previous.sizes(),
+                      "; give one for each");
+  const at::NoGradGuard no_gradient;
+  return output_nats(hidden_cached(previous, cache, sequences, context), targets, context.precision);
+}
+
+std::vector<std::vector<GroupProbe>> SequenceModel::probe(const at::Tensor& tokens, const ForwardContext& context) {
+  require<ConfigError>(!reads_source(), config_.name, ": model.encoder_layers is ", config_.model.encoder_layers,
+                       ", but this is for decoder-only models; set it to 0");
+  require<InputError>(!is_training(), config_.name, ": a model in training mode was probed; call eval() first");
+  const at::NoGradGuard no_gradient;
+  const auto keep_probes = [&](bool keep) {
+    for (BlockState& state : states_) {
+      state.self.keep_probes = keep;
+      state.self.probes.clear();
+    }
+  };
+  std::vector<std::vector<GroupProbe>> probes;
+  keep_probes(true);
+  try {
+    hidden({}, tokens, {}, context);
+    for (BlockState& state : states_) probes.push_back(std::move(state.self.probes));
+  } catch (...) {
+    keep_probes(false);
+    throw;
+  }
+  keep_probes(false);
+  return probes;
 }
 
 std::vector<LayerStatistics> SequenceModel::update_centroids() {

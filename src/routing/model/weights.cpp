@@ -25,6 +25,16 @@ ExperimentConfig config_in(const std::map<std::string, std::string>& metadata, c
   return config;
 }
 
+// A new model of the file's configuration becomes the model of the file.
+template <class Model>
+Model filled(Model model, const TensorFile& file, const std::filesystem::path& path) {
+  load_tensors(*model, file.tensors, path.string());
+  model->eval();
+  return model;
+}
+
+const at::TensorOptions kFloats = at::TensorOptions().dtype(at::kFloat);
+
 }  // namespace
 
 std::map<std::string, at::Tensor> named_tensors(const torch::nn::Module& module) {
@@ -94,26 +104,25 @@ void set_model_audit(const std::filesystem::path& path, const std::string& text)
 
 std::shared_ptr<SequenceModel> load_sequence_model(const std::filesystem::path& path) {
   const TensorFile file = read_safetensors(path);
-  const auto model = make_model(config_in(file.metadata, path), at::TensorOptions().dtype(at::kFloat));
-  load_tensors(*model, file.tensors, path.string());
-  model->eval();
-  return model;
+  return filled(make_model(config_in(file.metadata, path), kFloats), file, path);
 }
 
 Transformer load_model(const std::filesystem::path& path) {
-  auto model = std::dynamic_pointer_cast<TransformerImpl>(load_sequence_model(path));
-  require<FileError>(model != nullptr, path.string(),
+  const TensorFile file = read_safetensors(path);
+  const ExperimentConfig config = config_in(file.metadata, path);
+  require<FileError>(config.model.encoder_layers == 0, path.string(),
                      ": holds an encoder-decoder, but a decoder-only model is needed; take a model whose "
                      "model.encoder_layers is 0");
-  return Transformer(std::move(model));
+  return filled(Transformer(config, kFloats), file, path);
 }
 
 EncoderDecoder load_encoder_decoder(const std::filesystem::path& path) {
-  auto model = std::dynamic_pointer_cast<EncoderDecoderImpl>(load_sequence_model(path));
-  require<FileError>(model != nullptr, path.string(),
+  const TensorFile file = read_safetensors(path);
+  const ExperimentConfig config = config_in(file.metadata, path);
+  require<FileError>(config.model.encoder_layers > 0, path.string(),
                      ": holds a decoder-only model, but an encoder-decoder is needed; take a model whose "
                      "model.encoder_layers is above 0");
-  return EncoderDecoder(std::move(model));
+  return filled(EncoderDecoder(config, kFloats), file, path);
 }
 
 }  // namespace routing

@@ -87,10 +87,6 @@ TrainerState state_from_text(const std::string& text, const std::string& origin)
   }
 }
 
-void write_checkpoint(const RunDirectory& run, Learner& learner, const TrainerState& state) {
-  write_checkpoint(run, learner, state, learner.optimizer_state());
-}
-
 void write_checkpoint(const RunDirectory& run, Learner& learner, const TrainerState& state,
                       const std::map<std::string, at::Tensor>& optimizer_state) {
   const CheckpointPlace place = run.checkpoint(state.step);
@@ -102,7 +98,7 @@ void write_checkpoint(const RunDirectory& run, Learner& learner, const TrainerSt
   }
   make_folder(partial.folder);
   try {
-    save_model(partial.model(), learner.sequence_model(),
+    save_model(partial.model(), learner.model(),
                {.version = state.version, .tokenizer_hash = state.tokenizer_hash, .data_label = state.data_label});
     write_safetensors(partial.state(), {.tensors = optimizer_state, .metadata = {{"format", "pt"}}});
     write_file_at_once(partial.trainer(), to_text(state));

@@ -38,9 +38,7 @@ TrainerState state_from_text(const std::string& text, const std::string& origin)
 
 // Written to a temporary sibling, synced, renamed, DONE last. Throws a FileError with path and reason; what was there
 // before stays. A step is saved once: weights and optimiser cannot have changed since, so a second time only
-// trainer.json is written.
-void write_checkpoint(const RunDirectory& run, Learner& learner, const TrainerState& state);
-// The same with the optimiser's state as it was gathered from the ranks before.
+// trainer.json is written. The optimiser's state is given as it was gathered from the ranks.
 void write_checkpoint(const RunDirectory& run, Learner& learner, const TrainerState& state,
                       const std::map<std::string, at::Tensor>& optimizer_state);
 

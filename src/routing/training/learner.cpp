@@ -1,5 +1,6 @@
 #include "routing/training/learner.h"
 
+#include "routing/distributed/watch/step_trace.h"
 #include "routing/evaluation/likelihood.h"
 #include "routing/kernels/dispatch/cpu_features.h"
 #include "routing/model/weights.h"
@@ -7,7 +8,6 @@
 #include "routing/optim/make_optimizer.h"
 #include "routing/optim/schedule.h"
 
-#include <chrono>
 #include <cmath>
 #include <optional>
 #include <utility>
@@ -49,27 +49,14 @@ std::map<std::string, at::Tensor> Learner::optimizer_state() const {
   return shards_ ? shards_->gather_state(optimizer_->state()) : optimizer_->state();
 }
 
-TransformerImpl& Learner::model() {
-  auto* const transformer = dynamic_cast<TransformerImpl*>(model_.get());
-  require<ConfigError>(transformer != nullptr, config_.name, ": model.encoder_layers is ", config_.model.encoder_layers,
-                       ", but this is for decoder-only models; set it to 0");
-  return *transformer;
-}
-
-void Learner::mark(const char* name, StepTrace::Time begin, std::int64_t step) const {
-  if (trace_ == nullptr) return;
-  trace_->add({.name = name, .begin = begin, .end = std::chrono::steady_clock::now(), .step = step});
-}
-
 // The loss to differentiate: this rank's part of the mean over all targets.
-at::Tensor Learner::forward(const TrainingBatch& batch, Sums& sums) {
+at::Tensor Learner::forward(const TokenBatch& batch, Sums& sums) {
+  const TracedWork work(ranks_->trace(), "forward");
   const ForwardContext context{.sample_ids = batch.sample_ids, .step = forwards_, .precision = precision_};
   const auto accumulation = static_cast<double>(config_.train.accumulation);
-  const auto loss = model_->loss(
-      {.tokens = batch.tokens, .valid = batch.valid, .source = batch.source, .source_valid = batch.source_valid},
-      context);
+  const SequenceModel::Loss loss = model_->loss(batch, context);
   const at::Tensor nats = loss.nats.detach();
-  const std::int64_t targets = batch.valid.defined() ? batch.valid.sum().item<std::int64_t>() : nats.numel();
+  const std::int64_t targets = batch.targets();
   require<InputError>(targets > 0, "step ", steps_done_ + 1, ": batch ", batch.index, " has ", nats.numel(),
                       " targets, but all are padding");
   // Added one after the other: a tensor's own sum depends on the number of threads.
@@ -88,21 +75,22 @@ at::Tensor Learner::forward(const TrainingBatch& batch, Sums& sums) {
   return objective;
 }
 
-TotalsExchange Learner::start_exchange(const Sums& sums, std::span<const std::int64_t> votes) {
+// What heads saw is known before the backward pass, and travels during it.
+TotalsExchange Learner::start_exchange(const Sums& sums) {
   std::vector<StepTotals> totals;
   for (const SequenceModel::RoutedGroup& group : model_->routed_groups()) totals.push_back(group.centroids->pending());
   TotalsExchange::Extra extra{.counts = sums.targets, .sums = sums.nats};
-  extra.counts.insert(extra.counts.end(), votes.begin(), votes.end());
   extra.sums.push_back(sums.auxiliary);
   return {*ranks_, std::move(totals), std::move(extra)};
 }
 
-void Learner::finish_exchange(TotalsExchange exchange, std::span<const TrainingBatch> batches, StepResult& result) {
+void Learner::finish_exchange(TotalsExchange exchange, std::span<const TokenBatch> batches, StepResult& result) {
+  const TracedWork work(ranks_->trace(), "sums of routing");
   TotalsExchange::Result all = exchange.finish();
   const std::vector<SequenceModel::RoutedGroup> groups = model_->routed_groups();
   for (std::size_t i = 0; i < groups.size(); ++i) groups[i].centroids->set_pending(std::move(all.totals[i]));
   for (std::size_t i = 0; i < batches.size(); ++i) {
-    const TrainingBatch& batch = batches[i];
+    const TokenBatch& batch = batches[i];
     const std::int64_t targets = all.extra.counts[i];
     require<InputError>(batch.all_targets == 0 || batch.all_targets == targets, "step ", steps_done_ + 1, ": batch ",
                         batch.index, " has ", batch.all_targets, " targets, but the ranks together saw ", targets);
@@ -113,10 +101,9 @@ void Learner::finish_exchange(TotalsExchange exchange, std::span<const TrainingB
     result.tokens += targets;
   }
   result.auxiliary_loss = all.extra.sums.back();
-  result.votes.assign(all.extra.counts.begin() + static_cast<std::ptrdiff_t>(batches.size()), all.extra.counts.end());
 }
 
-void Learner::check_finite(std::span<const TrainingBatch> batches, const StepResult& result) {
+void Learner::check_finite(std::span<const TokenBatch> batches, const StepResult& result) {
   require<NotFiniteError>(std::isfinite(result.gradient_norm), "step ", steps_done_ + 1,
                           ": the gradient norm over batches ", batches.front().index, " to ", batches.back().index,
                           " is ", result.gradient_norm, "; the weights are those of step ", steps_done_, kRemedy);
@@ -126,40 +113,43 @@ void Learner::check_finite(std::span<const TrainingBatch> batches, const StepRes
                           batches.back().index, kRemedy);
 }
 
-StepResult Learner::step(std::span<const TrainingBatch> batches, std::span<const std::int64_t> votes) {
+// Gradients of all batches add up here; with those of the last they travel.
+void Learner::backward(const at::Tensor& objective, bool last) {
+  const TracedWork work(ranks_->trace(), "backward");
+  if (last) {
+    reducer_->backward(objective);
+  } else {
+    objective.backward();
+  }
+}
+
+void Learner::update(StepResult& result) {
+  const TracedWork work(ranks_->trace(), "optimiser and centroids");
+  result.learning_rate = learning_rate(config_.train, steps_done_);
+  optimizer_->step(result.learning_rate, clip_scale(result.gradient_norm, config_.train.clip));
+  if (shards_) shards_->share_values();
+  result.routing = model_->update_centroids();
+}
+
+StepResult Learner::step(std::span<const TokenBatch> batches) {
   require<InputError>(static_cast<std::int64_t>(batches.size()) == config_.train.accumulation, "a step takes ",
                       config_.train.accumulation, " batches (train.accumulation), but got ", batches.size());
-  using Clock = std::chrono::steady_clock;
   StepResult result;
   const std::uint64_t forwards_before = forwards_;
-  const std::int64_t number = steps_done_ + 1;
-  if (!reducer_ && ranks_->size() > 1) {
-    reducer_ = std::make_unique<GradientReducer>(dynamic_cast<GlooRanks&>(*ranks_), parameters_, bucket_order_);
-  }
-  if (reducer_) reducer_->trace(trace_, number);
+  if (StepTrace* const trace = ranks_->trace()) trace->begin_step(steps_done_ + 1);
+  if (!reducer_) reducer_ = std::make_unique<GradientReducer>(*ranks_, parameters_, bucket_order_);
   try {
     for (NamedParameter& parameter : parameters_) parameter.value.mutable_grad().reset();
     Sums sums;
     std::optional<TotalsExchange> exchange;
-    for (const TrainingBatch& batch : batches) {
+    for (const TokenBatch& batch : batches) {
       const bool last = &batch == &batches.back();
-      Clock::time_point begin = Clock::now();
       const at::Tensor objective = forward(batch, sums);
-      mark("forward", begin, number);
-      // What heads saw is known before the backward pass, and travels during it.
-      if (last) exchange.emplace(start_exchange(sums, votes));
-      begin = Clock::now();
-      if (last && reducer_) {
-        reducer_->backward(objective);
-      } else {
-        objective.backward();
-      }
-      mark("backward", begin, number);
+      if (last) exchange.emplace(start_exchange(sums));
+      backward(objective, last);
       ++forwards_;
     }
-    Clock::time_point begin = Clock::now();
     finish_exchange(std::move(*exchange), batches, result);
-    mark("sums of routing", begin, number);
     result.gradient_norm = gradient_norm(parameters_);
     check_finite(batches, result);
   } catch (...) {
@@ -168,12 +158,7 @@ StepResult Learner::step(std::span<const TrainingBatch> batches, std::span<const
     throw;
   }
   ++steps_done_;
-  Clock::time_point begin = Clock::now();
-  result.learning_rate = learning_rate(config_.train, steps_done_);
-  optimizer_->step(result.learning_rate, clip_scale(result.gradient_norm, config_.train.clip));
-  if (shards_) shards_->share_values();
-  result.routing = model_->update_centroids();
-  mark("optimiser and centroids", begin, number);
+  update(result);
   return result;
 }
 

@@ -11,9 +11,7 @@
 #include "routing/distributed/group/rank_group.h"
 #include "routing/distributed/optimizer_shards.h"
 #include "routing/distributed/totals_exchange.h"
-#include "routing/distributed/watch/step_trace.h"
 #include "routing/model/sequence_model.h"
-#include "routing/model/transformer.h"
 #include "routing/optim/optimizer.h"
 
 #include <ATen/ATen.h>
@@ -28,18 +26,6 @@
 
 namespace routing {
 
-struct TrainingBatch {
-  at::Tensor tokens;       // int64 [batch, n]
-  at::Tensor sample_ids;   // int64 [batch]
-  std::int64_t index = 0;  // its number in the order of the data
-  // Of an encoder-decoder, see TokenBatch.
-  at::Tensor valid = {};
-  at::Tensor source = {};
-  at::Tensor source_valid = {};
-  // Targets of the whole batch, where these are only one rank's rows of it; 0 means that there are no others.
-  std::int64_t all_targets = 0;
-};
-
 struct StepResult {
   double loss_nats = 0.0;  // mean over the step's targets without padding, without auxiliary losses
   double auxiliary_loss = 0.0;
@@ -47,7 +33,6 @@ struct StepResult {
   double learning_rate = 0.0;
   std::int64_t tokens = 0;  // of all ranks
   std::vector<LayerStatistics> routing = {};
-  std::vector<std::int64_t> votes = {};  // those of all ranks, added up
 };
 
 // The ranks that learn together. No group means one process.
@@ -69,12 +54,10 @@ class Learner {
  public:
   explicit Learner(const ExperimentConfig& config, LearnerRanks ranks = {});
 
-  // One optimiser step over train.accumulation batches. `votes` travel along: every rank gets their sums.
-  StepResult step(std::span<const TrainingBatch> batches, std::span<const std::int64_t> votes = {});
+  // One optimiser step over train.accumulation batches.
+  StepResult step(std::span<const TokenBatch> batches);
 
-  SequenceModel& sequence_model() { return *model_; }
-  // A ConfigError where the model is an encoder-decoder.
-  TransformerImpl& model();
+  SequenceModel& model() { return *model_; }
   MatmulPrecision precision() const { return precision_; }
   std::int64_t steps_done() const { return steps_done_; }
 
@@ -89,13 +72,10 @@ class Learner {
   // Does this rank keep the tensor of this name of an optimiser's state?
   bool keeps_moment(const std::string& name) const { return shards_ == nullptr || shards_->owns(name); }
 
-  // In which order gradients travel; empty for one rank and before the first step. To be given back before the first
-  // step of a resumed run.
+  // In which order gradients travel; empty in a new run of one rank and before the first step. To be given back before
+  // the first step of a resumed run.
   const BucketOrder& bucket_order() const { return reducer_ ? reducer_->order() : bucket_order_; }
   void set_bucket_order(BucketOrder order) { bucket_order_ = std::move(order); }
-
-  // Writes down what the next steps do when; nothing ends it.
-  void trace(StepTrace* trace) { trace_ = trace; }
 
   void restore(const std::map<std::string, at::Tensor>& model_tensors,
                const std::map<std::string, at::Tensor>& optimizer_tensors, std::int64_t steps_done,
@@ -108,11 +88,12 @@ class Learner {
     std::vector<double> nats = {};
     double auxiliary = 0.0;
   };
-  at::Tensor forward(const TrainingBatch& batch, Sums& sums);
-  TotalsExchange start_exchange(const Sums& sums, std::span<const std::int64_t> votes);
-  void finish_exchange(TotalsExchange exchange, std::span<const TrainingBatch> batches, StepResult& result);
-  void check_finite(std::span<const TrainingBatch> batches, const StepResult& result);
-  void mark(const char* name, StepTrace::Time begin, std::int64_t step) const;
+  at::Tensor forward(const TokenBatch& batch, Sums& sums);
+  TotalsExchange start_exchange(const Sums& sums);
+  void backward(const at::Tensor& objective, bool last);
+  void finish_exchange(TotalsExchange exchange, std::span<const TokenBatch> batches, StepResult& result);
+  void check_finite(std::span<const TokenBatch> batches, const StepResult& result);
+  void update(StepResult& result);
 
   ExperimentConfig config_;
   std::shared_ptr<RankGroup> ranks_;
@@ -122,8 +103,7 @@ class Learner {
   std::unique_ptr<OptimizerShards> shards_;
   std::unique_ptr<Optimizer> optimizer_;
   BucketOrder bucket_order_;
-  std::unique_ptr<GradientReducer> reducer_;  // of several ranks, from the first step on
-  StepTrace* trace_ = nullptr;
+  std::unique_ptr<GradientReducer> reducer_;  // from the first step on
   std::int64_t steps_done_ = 0;
   std::uint64_t forwards_ = 0;
 };

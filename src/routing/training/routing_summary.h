@@ -1,7 +1,7 @@
 // Routing statistics of all layers and heads as a few numbers for logs.
 #pragma once
 
-#include "routing/model/transformer.h"
+#include "routing/model/sequence_model.h"
 
 #include <string>
 #include <utility>

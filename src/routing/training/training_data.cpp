@@ -58,14 +58,14 @@ class DatasetTraining : public TrainingData {
   const TrainingFacts& facts() const override { return facts_; }
   const ExperimentConfig& config() const override { return config_; }
 
-  TrainingBatch batch(std::int64_t index, int rank, int ranks) const override {
+  TokenBatch batch(std::int64_t index, int rank, int ranks) const override {
     const TrainConfig& train = config_.train;
     const RowRange rows = rows_of_rank(train.batch_size, rank, ranks);
     const std::int64_t length = truncated_length(train, index);
-    TrainingBatch batch{.tokens = at::empty({rows.count, length}, at::kLong),
-                        .sample_ids = at::empty({rows.count}, at::kLong),
-                        .index = index,
-                        .all_targets = train.batch_size * length};
+    TokenBatch batch{.tokens = at::empty({rows.count, length}, at::kLong),
+                     .sample_ids = at::empty({rows.count}, at::kLong),
+                     .index = index,
+                     .all_targets = train.batch_size * length};
     batches_.fill_rows(index, rows, numbers(batch.tokens), numbers(batch.sample_ids));
     return batch;
   }
@@ -107,25 +107,22 @@ class PairTraining : public TrainingData {
   const TrainingFacts& facts() const override { return facts_; }
   const ExperimentConfig& config() const override { return config_; }
 
-  TrainingBatch batch(std::int64_t index, int rank, int ranks) const override {
+  TokenBatch batch(std::int64_t index, int rank, int ranks) const override {
     const std::int64_t rows = config_.train.batch_size;
     // All of it: who weighs how much depends on everybody's lengths.
-    const TokenBatch pairs = token_batch(pairs_.batch("train", index * rows, rows));
+    TokenBatch batch = token_batch(pairs_.batch("train", index * rows, rows));
+    batch.sample_ids = at::arange(index * rows, (index + 1) * rows, at::kLong);
+    batch.index = index;
+    batch.all_targets = batch.targets();
     const RowRange own = rows_of_rank(rows, rank, ranks);
-    const auto part = [&](const at::Tensor& tensor) {
-      return tensor.defined() ? tensor.narrow(0, own.first, own.count).contiguous() : tensor;
-    };
-    return {.tokens = part(pairs.tokens),
-            .sample_ids = part(at::arange(index * rows, (index + 1) * rows, at::kLong)),
-            .index = index,
-            .valid = part(pairs.valid),
-            .source = part(pairs.source),
-            .source_valid = part(pairs.source_valid),
-            .all_targets = pairs.valid.defined() ? pairs.valid.sum().item<std::int64_t>() : pairs.tokens.numel()};
+    for (at::Tensor* part : {&batch.tokens, &batch.sample_ids, &batch.valid, &batch.source, &batch.source_valid}) {
+      if (part->defined()) *part = part->narrow(0, own.first, own.count).contiguous();
+    }
+    return batch;
   }
 
   Evaluation evaluate(Learner& learner) const override {
-    auto& model = dynamic_cast<EncoderDecoderImpl&>(learner.sequence_model());
+    SequenceModel& model = learner.model();
     const std::int64_t of_a_pair = pairs_.options().longest + 1;
     const std::int64_t wanted = config_.train.eval_tokens / of_a_pair;
     model.take_evaluation_statistics();
@@ -169,7 +166,7 @@ class RecallTraining : public TrainingData {
   const ExperimentConfig& config() const override { return config_; }
 
   // All batches have about as many tokens: what is lost in length is made up for by more sequences.
-  TrainingBatch batch(std::int64_t index, int rank, int ranks) const override {
+  TokenBatch batch(std::int64_t index, int rank, int ranks) const override {
     const TrainConfig& train = config_.train;
     const std::int64_t shortest = train.shortest_length > 0 ? train.shortest_length : train.sequence_length;
     const std::int64_t length = recall_length({.shortest = shortest,
@@ -188,7 +185,7 @@ class RecallTraining : public TrainingData {
   }
 
   Evaluation evaluate(Learner& learner) const override {
-    TransformerImpl& model = learner.model();
+    SequenceModel& model = learner.model();
     const std::int64_t length = config_.train.sequence_length;
     model.take_evaluation_statistics();
     const RecallScore score = score_recall(

@@ -45,9 +45,9 @@ class TrainingData {
   // The configuration as it runs, with everything that the data decide.
   virtual const ExperimentConfig& config() const = 0;
   // Batch number `index` of the run's order, at most train.sequence_length tokens long; see train.shortest_length.
-  TrainingBatch batch(std::int64_t index) const { return batch(index, 0, 1); }
+  TokenBatch batch(std::int64_t index) const { return batch(index, 0, 1); }
   // The rows of it that are one rank's: see rows_of_rank(). The ranks together take each row once.
-  virtual TrainingBatch batch(std::int64_t index, int rank, int ranks) const = 0;
+  virtual TokenBatch batch(std::int64_t index, int rank, int ranks) const = 0;
   // The first train.eval_tokens tokens of eval.split, or all if that is 0. Spread over the learner's ranks, which must
   // all call; each gets the figures of all.
   virtual Evaluation evaluate(Learner& learner) const = 0;

@@ -64,6 +64,21 @@ TEST(StepTrace, EventsComeBackWithTimesInMicrosecondsAndTheirLanes) {
   EXPECT_EQ(network.at("args").at("bytes"), 4096);
 }
 
+TEST(StepTrace, WorkLastsToTheEndOfItsScopeAndIsOfTheCurrentStep) {
+  StepTrace trace(0);
+  trace.begin_step(5);
+  {
+    const TracedWork work(&trace, "forward");
+    const TracedWork nobody_asked(nullptr, "backward");
+    EXPECT_TRUE(trace.events().empty());
+  }
+  ASSERT_EQ(trace.events().size(), 1U);
+  EXPECT_EQ(trace.events()[0].name, "forward");
+  EXPECT_EQ(trace.events()[0].step, 5);
+  EXPECT_EQ(trace.step(), 5);
+  EXPECT_LE(trace.events()[0].begin, trace.events()[0].end);
+}
+
 TEST(StepTrace, NoEventIsLostWhenThreadsAddTogether) {
   StepTrace trace(0);
   std::vector<std::thread> threads;

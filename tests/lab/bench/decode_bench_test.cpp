@@ -3,6 +3,7 @@
 
 #include "lab/bench/small_sizes.h"
 #include "routing/core/error.h"
+#include "routing/model/transformer.h"
 
 #include <gtest/gtest.h>
 

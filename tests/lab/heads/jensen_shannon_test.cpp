@@ -4,6 +4,7 @@
 #include "lab/heads/probed_heads.h"
 #include "routing/core/error.h"
 #include "routing/core/parallel.h"
+#include "routing/model/transformer.h"
 #include "support/dense_attention.h"
 #include "support/small_experiment.h"
 #include "support/thread_guard.h"

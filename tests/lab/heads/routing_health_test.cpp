@@ -4,6 +4,7 @@
 #include "lab/heads/head_health.h"
 #include "lab/heads/health_figure.h"
 #include "routing/core/error.h"
+#include "routing/model/transformer.h"
 #include "support/figure_files.h"
 #include "support/message_of.h"
 #include "support/small_experiment.h"

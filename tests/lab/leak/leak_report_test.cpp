@@ -2,6 +2,7 @@
 #include "lab/leak/leak_report.h"
 
 #include "routing/core/error.h"
+#include "routing/model/transformer.h"
 #include "support/made_up_leak.h"
 #include "support/message_of.h"
 #include "support/small_experiment.h"

@@ -236,9 +236,9 @@ TEST(PrefixAuditOfModels, EveryPatternIsCausalBitForBitExceptBalancedAfterTraini
     each.config.train.learning_rate = 1e-2;
     Learner learner(each.config);
     for (std::int64_t step = 0; step < 4; ++step) {
-      const TrainingBatch batch{.tokens = random_tokens(2, 32, kIds, 50 + static_cast<std::uint64_t>(step)),
-                                .sample_ids = at::arange(2),
-                                .index = step};
+      const TokenBatch batch{.tokens = random_tokens(2, 32, kIds, 50 + static_cast<std::uint64_t>(step)),
+                             .sample_ids = at::arange(2),
+                             .index = step};
       learner.step({&batch, 1});
     }
     learner.model().eval();

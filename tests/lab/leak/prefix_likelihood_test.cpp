@@ -44,7 +44,7 @@ Transformer trained_model(ExperimentConfig config) {
   const std::vector<std::uint8_t> ids = text(1200);
   for (std::int64_t step = 0; step < 8; ++step) {
     const at::Tensor tokens = at::cat({as_tensor(ids, 64 * step, kLength), as_tensor(ids, 64 * step + 32, kLength)});
-    const TrainingBatch batch{.tokens = tokens, .sample_ids = at::arange(2) + 2 * step, .index = step};
+    const TokenBatch batch{.tokens = tokens, .sample_ids = at::arange(2) + 2 * step, .index = step};
     learner.step({&batch, 1});
   }
   Transformer model(config, at::TensorOptions().dtype(at::kFloat));

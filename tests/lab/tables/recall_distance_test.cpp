@@ -1,6 +1,7 @@
 #include "lab/tables/recall_distance.h"
 
 #include "routing/core/error.h"
+#include "routing/model/transformer.h"
 #include "support/small_experiment.h"
 
 #include <gtest/gtest.h>

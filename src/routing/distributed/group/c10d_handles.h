@@ -1,4 +1,4 @@
-// What is behind the handles of TcpRankStore and GlooRanks: for the files of this room that talk to c10d, so that no
+// What is behind the handles of TcpRankStore and RankGroup: for the files of this room that talk to c10d, so that no
 // other file reads its headers.
 #pragma once
 
@@ -19,7 +19,7 @@ struct TcpRankStore::Handle {
 // As a ConnectionError of this rank, with the first line of what Gloo said.
 [[noreturn]] void throw_connection_lost(int rank, const std::exception& error);
 
-struct GlooRanks::Handle {
+struct RankGroup::Handle {
   c10::intrusive_ptr<c10d::ProcessGroup> process_group;
 };
 

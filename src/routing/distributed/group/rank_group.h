@@ -18,6 +18,8 @@
 
 namespace routing {
 
+class StepTrace;  // watch/step_trace.h
+
 // A collective was cut off: another rank is gone, or the network.
 class ConnectionError : public Error {
  public:
@@ -63,6 +65,13 @@ class RankGroup {
 
   RankStatus& status() { return *status_; }
   CommunicationCounts& counts() { return counts_; }
+  // Where the work of this rank is written down; null as long as nobody wants to know. Who sets it takes it away again.
+  StepTrace* trace() const { return trace_; }
+  void set_trace(StepTrace* trace) { trace_ = trace; }
+
+  // c10d's own object, for what else needs one (c10d_handles.h); null where there is no other rank.
+  struct Handle;
+  virtual const Handle* handle() const { return nullptr; }
 
  protected:
   RankGroup(int rank, int size, std::shared_ptr<RankStatus> status);
@@ -71,6 +80,7 @@ class RankGroup {
   int rank_, size_;
   std::shared_ptr<RankStatus> status_;
   CommunicationCounts counts_;
+  StepTrace* trace_ = nullptr;
 };
 
 // One process: everything is its own already.
@@ -103,9 +113,7 @@ class GlooRanks : public RankGroup {
   void send(const at::Tensor& tensor, int to) override;
   void receive(const at::Tensor& tensor, int from) override;
 
-  // c10d's own object, for what else needs one.
-  struct Handle;
-  const Handle& handle() const { return *handle_; }
+  const Handle* handle() const override { return handle_.get(); }
 
  private:
   std::unique_ptr<Handle> handle_;

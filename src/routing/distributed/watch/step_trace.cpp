@@ -44,4 +44,9 @@ void StepTrace::write(const std::filesystem::path& path) const {
   write_file_at_once(path, nlohmann::ordered_json{{"traceEvents", std::move(list)}}.dump() + "\n");
 }
 
+TracedWork::~TracedWork() {
+  if (trace_ == nullptr) return;
+  trace_->add({.name = name_, .begin = begin_, .end = std::chrono::steady_clock::now(), .step = trace_->step()});
+}
+
 }  // namespace routing

@@ -26,6 +26,9 @@ class StepTrace {
   // `rank` names the row of the picture.
   explicit StepTrace(int rank) : rank_(rank) {}
 
+  // Which step is being taken, for events of it.
+  void begin_step(std::int64_t step) { step_ = step; }
+  std::int64_t step() const { return step_; }
   // From any thread.
   void add(Event event);
   std::vector<Event> events() const;
@@ -34,9 +37,24 @@ class StepTrace {
 
  private:
   int rank_;
+  std::int64_t step_ = 0;
   Time origin_ = std::chrono::steady_clock::now();
   mutable std::mutex mutex_;
   std::vector<Event> events_;
+};
+
+// Work of the current step, from here to the end of the scope. Without a trace nothing is written.
+class TracedWork {
+ public:
+  TracedWork(StepTrace* trace, const char* name) : trace_(trace), name_(name) {}
+  ~TracedWork();
+  TracedWork(const TracedWork&) = delete;
+  TracedWork& operator=(const TracedWork&) = delete;
+
+ private:
+  StepTrace* trace_;
+  const char* name_;
+  StepTrace::Time begin_ = std::chrono::steady_clock::now();
 };
 
 }  // namespace routing

@@ -1,0 +1,79 @@
+#include "routing/training/run_log.h"
+
+#include "routing/evaluation/measures.h"
+#include "routing/training/routing_summary.h"
+
+#include <utility>
+
+namespace routing {
+
+RunLog::RunLog(const RunDirectory& run, std::int64_t step, Subject subject)
+    : subject_(std::move(subject)), metrics_(run.metrics_file()), events_(run.folder(), wall_seconds(), step + 1) {
+  metrics_.cut_back_to(step);
+}
+
+void RunLog::add_event(const std::string& tag, double value, std::int64_t step) {
+  events_.add_scalar(tag, value, step, wall_seconds());
+}
+
+void RunLog::append(nlohmann::ordered_json line) {
+  line["validity"] = subject_.labels.validity;
+  if (!subject_.labels.data.empty()) line["data_label"] = subject_.labels.data;
+  metrics_.append(line);
+  events_.flush();
+}
+
+void RunLog::add_step(const TrainerState& state, const StepResult& result, const Step& step) {
+  const ScoreUnit& unit = score_unit(subject_.kind);
+  const double in_unit = score(subject_.kind, step.loss_nats);
+  nlohmann::ordered_json line{{"step", state.step},
+                              {"train_loss_nats", step.loss_nats},
+                              {"train_" + unit.key, in_unit},
+                              {"learning_rate", result.learning_rate},
+                              {"gradient_norm", result.gradient_norm},
+                              {"auxiliary_loss", result.auxiliary_loss},
+                              {"tokens", state.tokens},
+                              {"tokens_per_second", step.tokens_per_second},
+                              {"seconds", state.seconds}};
+  if (step.traffic) {
+    line["ranks"] = step.traffic->ranks;
+    line["waiting_share"] = step.traffic->waiting_share;
+    line["bytes_sent_per_step"] = step.traffic->bytes_sent_per_step;
+  }
+  add_event("train/loss", step.loss_nats, state.step);
+  add_event("train/" + unit.event, in_unit, state.step);
+  add_event("train/lr", result.learning_rate, state.step);
+  add_event("train/grad_norm", result.gradient_norm, state.step);
+  add_event("train/tokens_per_sec", step.tokens_per_second, state.step);
+  for (const auto& [name, value] : routing_summary(result.routing)) {
+    line["routing_" + name] = value;
+    add_event("routing/" + name, value, state.step);
+  }
+  append(std::move(line));
+}
+
+void RunLog::add_evaluation(const TrainerState& state, const Evaluation& evaluation) {
+  const ScoreUnit& unit = score_unit(subject_.kind);
+  const double in_unit = score(subject_.kind, state.last_eval_nats);
+  nlohmann::ordered_json line{{"step", state.step},
+                              {"eval_loss_nats", state.last_eval_nats},
+                              {"eval_" + unit.key, in_unit},
+                              {"eval_split", subject_.split},
+                              {"eval_tokens", evaluation.tokens},
+                              {"eval_stride", evaluation.stride},
+                              {"best", state.best_step == state.step},
+                              {"seconds", state.seconds}};
+  if (evaluation.accuracy) {
+    line["eval_accuracy"] = *evaluation.accuracy;
+    add_event("val/accuracy", *evaluation.accuracy, state.step);
+  }
+  add_event("val/loss", state.last_eval_nats, state.step);
+  add_event("val/" + unit.event, in_unit, state.step);
+  for (const auto& [name, value] : routing_summary(evaluation.routing)) {
+    line["eval_routing_" + name] = value;
+    add_event("val_routing/" + name, value, state.step);
+  }
+  append(std::move(line));
+}
+
+}  // namespace routing

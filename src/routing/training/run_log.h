@@ -1,0 +1,66 @@
+// What a run measures, as rank 0 writes it down: lines of metrics.jsonl, and the same numbers for TensorBoard.
+#pragma once
+
+#include "routing/config/experiment.h"
+#include "routing/training/checkpoint.h"
+#include "routing/training/event_file.h"
+#include "routing/training/learner.h"
+#include "routing/training/metrics_log.h"
+#include "routing/training/run_directory.h"
+#include "routing/training/training_data.h"
+
+#include <nlohmann/json.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace routing {
+
+// What losses of a run are worth.
+struct RunLabels {
+  std::string validity = {};  // validity_label()
+  std::string data = {};      // "partial data", or nothing
+
+  // "causal", "selection reads the future", and behind a comma "partial data" where the data are not whole.
+  std::string text() const { return data.empty() ? validity : validity + ", " + data; }
+};
+
+// What working together cost since the line before, on this rank.
+struct RankTraffic {
+  int ranks = 1;
+  double waiting_share = 0.0;  // of the time in steps
+  double bytes_sent_per_step = 0.0;
+};
+
+class RunLog {
+ public:
+  struct Subject {
+    TokenKind kind = TokenKind::bytes;
+    std::string split = {};  // that evaluations read
+    RunLabels labels = {};
+  };
+  // Goes on behind this step: what older files say of later ones is dropped.
+  RunLog(const RunDirectory& run, std::int64_t step, Subject subject);
+
+  struct Step {
+    double loss_nats = 0.0;  // the mean since the line before
+    double tokens_per_second = 0.0;
+    std::optional<RankTraffic> traffic = std::nullopt;  // of several ranks
+  };
+  void add_step(const TrainerState& state, const StepResult& result, const Step& step);
+  // The one that `state` calls the last.
+  void add_evaluation(const TrainerState& state, const Evaluation& evaluation);
+  // Brings the lines to the disk.
+  void sync() { metrics_.sync(); }
+
+ private:
+  void add_event(const std::string& tag, double value, std::int64_t step);
+  void append(nlohmann::ordered_json line);
+
+  Subject subject_;
+  MetricsLog metrics_;
+  EventFile events_;
+};
+
+}  // namespace routing

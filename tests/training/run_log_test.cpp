@@ -1,0 +1,74 @@
+// The lines of metrics.jsonl that a run writes, key by key.
+#include "routing/training/run_log.h"
+
+#include "support/small_experiment.h"
+#include "support/temporary_folder.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+namespace routing::run_log_test {
+namespace {
+
+std::vector<std::string> keys_of(const nlohmann::ordered_json& line) {
+  std::vector<std::string> keys;
+  for (const auto& item : line.items()) keys.push_back(item.key());
+  return keys;
+}
+
+TEST(RunLog, WritesStepsAndEvaluationsInTheOrderOfTheirKeys) {
+  const TemporaryFolder folder;
+  const RunDirectory run(folder.path());
+  TrainerState state;
+  state.step = state.best_step = 4;
+  state.tokens = 256;
+  state.last_eval_nats = std::log(2.0);
+  RunLog log(run, 0, {.kind = TokenKind::bytes, .split = "valid", .labels = {.validity = "causal"}});
+  log.add_step(state, {.auxiliary_loss = 0.25, .gradient_norm = 2.0, .learning_rate = 0.5},
+               {.loss_nats = std::log(4.0), .tokens_per_second = 64.0});
+  log.add_step(state, {},
+               {.loss_nats = 1.0, .traffic = RankTraffic{.ranks = 2, .waiting_share = 0.5, .bytes_sent_per_step = 8}});
+  log.add_evaluation(state, {.nats = 7.0, .tokens = 10, .stride = 5, .accuracy = 0.75});
+  log.sync();
+  const auto lines = read_metrics(run.metrics_file());
+  ASSERT_EQ(lines.size(), 3U);
+  EXPECT_EQ(keys_of(lines[0]), (std::vector<std::string>{"step", "train_loss_nats", "train_bits_per_byte",
+                                                         "learning_rate", "gradient_norm", "auxiliary_loss", "tokens",
+                                                         "tokens_per_second", "seconds", "validity"}));
+  EXPECT_NEAR(lines[0].at("train_bits_per_byte").get<double>(), 2.0, 1e-12);
+  EXPECT_EQ(lines[0].at("gradient_norm"), 2.0);
+  EXPECT_EQ(lines[1].at("ranks"), 2);
+  EXPECT_EQ(lines[1].at("waiting_share"), 0.5);
+  EXPECT_EQ(lines[1].at("bytes_sent_per_step"), 8.0);
+  EXPECT_EQ(keys_of(lines[2]),
+            (std::vector<std::string>{"step", "eval_loss_nats", "eval_bits_per_byte", "eval_split", "eval_tokens",
+                                      "eval_stride", "best", "seconds", "eval_accuracy", "validity"}));
+  EXPECT_NEAR(lines[2].at("eval_bits_per_byte").get<double>(), 1.0, 1e-12);
+  EXPECT_EQ(lines[2].at("best"), true);
+}
+
+TEST(RunLog, GoesOnBehindItsStepAndNamesPartialData) {
+  const TemporaryFolder folder;
+  const RunDirectory run(folder.path());
+  const RunLabels labels{.validity = "causal", .data = "partial data"};
+  EXPECT_EQ(labels.text(), "causal, partial data");
+  for (const std::int64_t before : {0, 2}) {
+    RunLog log(run, before, {.labels = labels});
+    for (std::int64_t step = before + 1; step <= before + 3; ++step) {
+      TrainerState state;
+      state.step = step;
+      log.add_step(state, {}, {.loss_nats = static_cast<double>(10 * before + step)});
+    }
+  }
+  const auto lines = read_metrics(run.metrics_file());
+  ASSERT_EQ(lines.size(), 5U);
+  EXPECT_EQ(lines[1].at("train_loss_nats"), 2.0);
+  EXPECT_EQ(lines[2].at("train_loss_nats"), 23.0) << "written again";
+  EXPECT_EQ(lines[4].at("data_label"), "partial data");
+}
+
+}  // namespace
+}  // namespace routing::run_log_test
