@@ -9,7 +9,7 @@
 #include "routing/evaluation/target_accuracy.h"
 #include "routing/evaluation/token_likelihood.h"
 #include "routing/model/weights.h"
-#include "shell/command_line.h"
+#include "shell/options.h"
 #include "shell/output.h"
 #include "shell/run_model.h"
 #include "train/training_display.h"
@@ -222,87 +222,59 @@ int run(const EvalOptions& options, const ProgramOptions& program) {
 }
 
 void add_data_options(CLI::App& app, EvalOptions& options) {
-  app.add_option("--data", options.data, "file or folder; default: what the model was trained on")
-      ->type_name("PATH")
-      ->group("Data");
-  app.add_option("--vocabulary", options.vocabulary, "of words or subwords; default: the one the run keeps")
-      ->type_name("FILE")
-      ->group("Data");
-  app.add_option("--split", options.split, "train, valid, test, or all of data that come in one piece")
-      ->type_name("PART")
-      ->check(CLI::IsMember({"train", "valid", "test", "all"}))
-      ->capture_default_str()
-      ->group("Data");
-  app.add_option("--limit-tokens,--limit-bytes", options.limit_tokens, "only the first N tokens of the part")
-      ->type_name("N")
-      ->check(whole_number(1))
-      ->group("Data");
-  app.add_flag("--require-whole", options.require_whole, "refuse a part of a data set instead of labelling its figures")
-      ->disable_flag_override()
-      ->group("Data");
-  app.add_option("--subwords-per-word", options.subwords_per_word,
-                 "perplexity per word by the authors' rule, 1.248 for PG-19; default: by counted words")
-      ->type_name("R")
-      ->check(CLI::PositiveNumber)
-      ->group("Data");
+  OptionGroup data(app, "Data");
+  data.add(kDataOption, options.data);
+  data.add(kVocabularyOption, options.vocabulary);
+  data.add({"--split PART", "train, valid, test, or all of data that come in one piece"}, options.split,
+           one_of({"train", "valid", "test", "all"}));
+  data.add({"--limit-tokens,--limit-bytes N", "only the first N tokens of the part"}, options.limit_tokens,
+           whole_number(1));
+  data.flag(kRequireWholeFlag, options.require_whole);
+  data.add(
+      {"--subwords-per-word R", "perplexity per word by the authors' rule, 1.248 for PG-19; default: by counted words"},
+      options.subwords_per_word, CLI::PositiveNumber);
 }
 
 void add_window_options(CLI::App& app, EvalOptions& options) {
-  app.add_option("--stride", options.stride,
-                 "new tokens per window, the rest is context; default: as trained, eval.stride")
-      ->type_name("N")
-      ->check(whole_number(1))
-      ->group("Windows");
-  app.add_option("--sequence-length", options.sequence_length, "tokens per window; default: as trained")
-      ->type_name("N")
-      ->check(whole_number(1))
-      ->group("Windows");
-  app.add_option("--batch-size", options.batch_size, "windows at once; changes speed and memory only")
-      ->type_name("N")
-      ->check(whole_number(1))
-      ->group("Windows");
-  app.add_option("--precision", options.precision, "of matrix products: fp32, bf16 or auto; default: as trained")
-      ->type_name("P")
-      ->group("Windows");
+  OptionGroup windows(app, "Windows");
+  windows.add({"--stride N", "new tokens per window, the rest is context; default: as trained, eval.stride"},
+              options.stride, whole_number(1));
+  windows.add({"--sequence-length N", "tokens per window; default: as trained"}, options.sequence_length,
+              whole_number(1));
+  windows.add({"--batch-size N", "windows at once; changes speed and memory only"}, options.batch_size,
+              whole_number(1));
+  windows.add(kPrecisionOption, options.precision);
 }
 
 void add_recurrence_options(CLI::App& app, EvalOptions& options) {
-  app.add_flag("--by-recurrence", options.by_recurrence,
-               "also by how far back the tokens before a target last occurred, with 95 % intervals over windows")
-      ->disable_flag_override()
-      ->group("Recurrence");
-  app.add_option("--against", options.against, "another run on the same windows: differences, paired by window")
-      ->type_name("RUN2")
-      ->group("Recurrence");
-  app.add_option("--context", options.context, "tokens before a target; default: 8, of words and subwords 2")
-      ->type_name("N")
-      ->check(whole_number(1))
-      ->group("Recurrence");
-  app.add_option("--reach", options.reach, "what counts as near; default: the sum of the local windows of all layers")
-      ->type_name("N")
-      ->check(whole_number(1))
-      ->group("Recurrence");
+  OptionGroup recurrence(app, "Recurrence");
+  recurrence.flag({"--by-recurrence",
+                   "also by how far back the tokens before a target last occurred, with 95 % intervals over windows"},
+                  options.by_recurrence);
+  recurrence.add({"--against RUN2", "another run on the same windows: differences, paired by window"}, options.against);
+  recurrence.add({"--context N", "tokens before a target; default: 8, of words and subwords 2"}, options.context,
+                 whole_number(1));
+  recurrence.add({"--reach N", "what counts as near; default: the sum of the local windows of all layers"},
+                 options.reach, whole_number(1));
 }
 
 }  // namespace
 
 Command add_eval(CLI::App& program, const ProgramOptions& program_options) {
   const auto options = std::make_shared<EvalOptions>();
-  CLI::App* app = program.add_subcommand("eval",
-                                         "Bits per byte, bits per dim or perplexity of a trained model\n\n"
-                                         "Predicts every token of the split exactly once, in windows of the training "
-                                         "length; RUN is the folder of a run, of\n"
-                                         "one of its checkpoints, or a model.safetensors.");
-  app->add_option("RUN", options->run, "what to evaluate")->required()->group("Model");
-  app->add_option("--checkpoint", options->checkpoint, "which checkpoint of a run: best, last, or a step")
-      ->type_name("WHICH")
-      ->capture_default_str()
-      ->group("Model");
+  CLI::App* app = add_command(program, "eval",
+                              "Bits per byte, bits per dim or perplexity of a trained model\n\n"
+                              "Predicts every token of the split exactly once, in windows of the training "
+                              "length; RUN is the folder of a run, of\n"
+                              "one of its checkpoints, or a model.safetensors.",
+                              "routing eval runs/first --split test --stride 512");
+  OptionGroup model(*app, "Model");
+  model.add({"RUN", "what to evaluate"}, options->run)->required();
+  model.add(kCheckpointOption, options->checkpoint);
   add_data_options(*app, *options);
   add_window_options(*app, *options);
   add_recurrence_options(*app, *options);
-  app->add_flag("--json", options->json, "print the result as JSON")->disable_flag_override()->group("Output");
-  app->footer("Example  routing eval runs/first --split test --stride 512\n" + exit_code_line());
+  OptionGroup(*app, "Output").flag(kJsonFlag, options->json);
   return {app, [options, &program_options] { return run(*options, program_options); }};
 }
 

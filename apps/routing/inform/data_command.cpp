@@ -2,6 +2,7 @@
 #include "routing/core/error.h"
 #include "routing/data/dataset.h"
 #include "shell/command_line.h"
+#include "shell/options.h"
 #include "shell/output.h"
 
 #include <nlohmann/json.hpp>
@@ -134,72 +135,47 @@ void add_shared(CLI::App& app, DataOptions& options) {
   DataConfig& config = options.config;
   const DataConfig defaults;
   config.path.clear();
-  app.add_option("PATH", config.path, "a file, or the folder of a data set")->required()->group("Data");
-  app.add_option("--format", options.format,
-                 "bytes, enwik8, wikitext, pg19, text, cifar10, imagenet64, images, or auto to look")
-      ->type_name("F")
-      ->capture_default_str()
-      ->group("Data");
-  app.add_option("--tokens", options.tokens, "bytes, words, subwords or subpixels; auto is what the format usually has")
-      ->type_name("KIND")
-      ->capture_default_str()
-      ->group("Data");
-  app.add_option("--split", config.split, "train/valid/test of data in one piece")
-      ->type_name("A/B/C")
-      ->capture_default_str()
-      ->group("Data");
-  app.add_option("--vocabulary", config.vocabulary, "file of words or SentencePiece model; default: made from train")
-      ->type_name("FILE")
-      ->group("Data");
-  app.add_option("--vocabulary-size", config.vocabulary_size, "pieces of a SentencePiece model that is made")
-      ->type_name("N")
-      ->check(whole_number(2))
-      ->capture_default_str()
-      ->group("Data");
-  app.add_option("--image-size", config.image_size, "shrink images to this height and width by averaging")
-      ->type_name("N")
-      ->check(whole_number(1))
-      ->group("Data");
-  app.add_flag("--require-whole", config.require_whole, "refuse a part of a data set")
-      ->disable_flag_override()
-      ->group("Data");
-  app.add_flag("--json", options.json, "print the result as JSON")->disable_flag_override()->group("Output");
+  OptionGroup data(app, "Data");
+  data.add({"PATH", "a file, or the folder of a data set"}, config.path)->required();
+  data.add({"--format F", "bytes, enwik8, wikitext, pg19, text, cifar10, imagenet64, images, or auto to look"},
+           options.format);
+  data.add({"--tokens KIND", "bytes, words, subwords or subpixels; auto is what the format usually has"},
+           options.tokens);
+  data.add({"--split A/B/C", "train/valid/test of data in one piece"}, config.split);
+  data.add({"--vocabulary FILE", "file of words or SentencePiece model; default: made from train"}, config.vocabulary);
+  data.add({"--vocabulary-size N", "pieces of a SentencePiece model that is made"}, config.vocabulary_size,
+           whole_number(2));
+  data.add({"--image-size N", "shrink images to this height and width by averaging"}, config.image_size,
+           whole_number(1));
+  data.flag({"--require-whole", "refuse a part of a data set"}, config.require_whole);
+  OptionGroup(app, "Output").flag(kJsonFlag, options.json);
 }
+
+}  // namespace
 
 Command add_data_info(CLI::App& data_app, const ProgramOptions& program) {
   const auto options = std::make_shared<DataOptions>();
-  CLI::App* app = data_app.add_subcommand("info",
-                                          "What is there: format, parts, tokens, words, and whether it is whole\n\n"
-                                          "Text and images are tokenised on the first visit and kept in "
-                                          "$XDG_CACHE_HOME/routing, where training finds them;\n"
-                                          "the checksums of what is kept are verified.");
+  CLI::App* app = add_command(data_app, "info",
+                              "What is there: format, parts, tokens, words, and whether it is whole\n\n"
+                              "Text and images are tokenised on the first visit and kept in "
+                              "$XDG_CACHE_HOME/routing, where training finds them;\n"
+                              "the checksums of what is kept are verified.",
+                              "routing data info wikitext-103");
   add_shared(*app, *options);
-  app->add_option("--cache", options->config.cache, "folder for tokenised data")->type_name("DIR")->group("Data");
-  app->footer("Example  routing data info wikitext-103\n" + exit_code_line());
+  OptionGroup data(*app, "Data");
+  data.add({"--cache DIR", "folder for tokenised data"}, options->config.cache);
   return {app, [options, &program] { return run_info(*options, program); }};
 }
 
 Command add_data_prepare(CLI::App& data_app, const ProgramOptions& program) {
   const auto options = std::make_shared<DataOptions>();
-  CLI::App* app = data_app.add_subcommand("prepare",
-                                          "Tokenise a data set into a folder of memory-mapped shards\n\n"
-                                          "train --data takes the folder; so does another machine.");
+  CLI::App* app = add_command(data_app, "prepare",
+                              "Tokenise a data set into a folder of memory-mapped shards\n\n"
+                              "train --data takes the folder; so does another machine.",
+                              "routing data prepare pg19 --vocabulary-size 8000 --out data/pg19-8k");
   add_shared(*app, *options);
-  app->add_option("--out", options->out, "folder to make")->type_name("DIR")->group("Output");
-  app->footer("Example  routing data prepare pg19 --vocabulary-size 8000 --out data/pg19-8k\n" + exit_code_line());
+  OptionGroup(*app, "Output").add({"--out DIR", "folder to make"}, options->out);
   return {app, [options, &program] { return run_prepare(*options, program); }};
-}
-
-}  // namespace
-
-std::vector<Command> add_data(CLI::App& program, const ProgramOptions& options) {
-  CLI::App* app = program.add_subcommand("data",
-                                         "Look at data sets and prepare them\n\n"
-                                         "enwik8, WikiText-103 and -2, PG-19, CIFAR-10, ImageNet-64, any text, any "
-                                         "folder of images. docs/data.md describes\n"
-                                         "their layouts.");
-  app->footer("Example  routing data info cifar-10-batches-bin\n" + exit_code_line());
-  return {add_data_info(*app, options), add_data_prepare(*app, options)};
 }
 
 }  // namespace routing
