@@ -4,6 +4,7 @@
 #include "routing/core/parallel.h"
 #include "routing/ops/tensor_memory.h"
 #include "shell/command_line.h"
+#include "shell/option_names.h"
 #include "shell/options.h"
 #include "version.h"
 
@@ -95,7 +96,7 @@ int run_given_command(CLI::App& program, const std::vector<Command>& commands) {
 }
 
 int report(const std::string& message, const std::string& hint, int exit_code) {
-  std::cerr << "routing: error: " << message << "\n";
+  std::cerr << "routing: error: " << with_flags(message) << "\n";
   if (!hint.empty()) std::cerr << "  hint: " << hint << "\n";
   return exit_code;
 }

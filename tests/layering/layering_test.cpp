@@ -67,6 +67,7 @@ std::vector<std::string> violations(const std::string& room, const std::string& 
   static const std::regex include_of_app(R"(#include\s*"(apps/|commands\.h))");
   static const std::regex prints_or_exits(
       R"((std::cout|std::cerr|std::clog|\b[fv]*printf\s*\(|\b(f?puts|putchar)\s*\(|\b(_|quick_)?_?exit\s*\(|\babort\s*\())");
+  static const std::regex flag_in_text(R"("[^"\n]*--[a-z])");
   for (std::sregex_iterator it(text.begin(), text.end(), include_of_room), end; it != end; ++it) {
     const std::string included = (*it)[1];
     if (place_of(included) == kRooms.size()) found.push_back("includes the unknown room " + included);
@@ -76,6 +77,7 @@ std::vector<std::string> violations(const std::string& room, const std::string& 
   if (torch_free && std::regex_search(text, include_of_torch)) found.push_back("includes torch");
   if (std::regex_search(text, include_of_app)) found.push_back("includes the program");
   if (std::regex_search(text, prints_or_exits)) found.push_back("prints or exits");
+  if (std::regex_search(text, flag_in_text)) found.push_back("names a flag of the command line");
   return found;
 }
 
@@ -118,6 +120,7 @@ TEST(Layering, PlantedViolationsAreFound) {
   EXPECT_EQ(violations("lab/heads", "std::cout << 1;\n").size(), 1U);
   EXPECT_EQ(violations("routing/core", "if (bad) std::exit(1);\n").size(), 1U);
   EXPECT_EQ(violations("routing/attention", "#include \"commands.h\"\n").size(), 1U);
+  EXPECT_EQ(violations("lab/bench", "throw ConfigError(\"raise --repeats\");\n").size(), 1U);
   EXPECT_TRUE(
       violations("routing/attention", "#include \"routing/ops/attend/attend.h\"\n#include <ATen/ATen.h>\n").empty());
 }
