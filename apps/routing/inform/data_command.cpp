@@ -7,18 +7,13 @@
 
 #include <nlohmann/json.hpp>
 
-#include <filesystem>
-#include <iomanip>
 #include <iostream>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace routing {
 namespace {
-
-namespace fs = std::filesystem;
 
 struct DataOptions {
   DataConfig config;
@@ -44,27 +39,6 @@ PrepareOptions notes_on_stderr(const ProgramOptions& program, bool train_needed)
           .notes = [](const std::string& line) { std::cerr << "routing: " << line << "\n"; }};
 }
 
-void print_json(const Dataset& data) {
-  const DataFacts& facts = data.facts();
-  nlohmann::ordered_json parts = nlohmann::ordered_json::object();
-  for (const auto& [name, part] : data.parts()) {
-    parts[name] = {{"tokens", part.tokens.size()}, {"documents", part.documents}};
-    if (!facts.is_image()) parts[name]["bytes"] = part.bytes;
-    if (part.words > 0) parts[name]["words"] = part.words;
-  }
-  nlohmann::ordered_json object{{"data", data.path().string()},
-                                {"format", facts.format},
-                                {"tokens", to_string(facts.tokens)},
-                                {"vocabulary_size", facts.vocabulary_size},
-                                {"tokenizer_hash", facts.tokenizer_hash}};
-  if (facts.is_image()) object["image"] = {{"height", facts.image.height}, {"width", facts.image.width}};
-  object["parts"] = parts;
-  object["whole"] = facts.missing.empty();
-  if (!facts.missing.empty()) object["missing"] = facts.missing;
-  if (!facts.cut.empty()) object["cut"] = facts.cut;
-  std::cout << object << "\n";
-}
-
 // "  train     2,088,628"
 std::string grouped(std::int64_t count) {
   std::string digits = std::to_string(count);
@@ -80,38 +54,41 @@ const char* what_documents_are(const std::string& format) {
   return format == "cifar10" || format == "imagenet64" || format == "images" ? "images" : nullptr;
 }
 
-void print_table(const Dataset& data) {
+int show(const Dataset& data, const DataOptions& options) {
   const DataFacts& facts = data.facts();
-  const std::string tokens(to_string(facts.tokens));
-  std::vector<std::pair<std::string, std::string>> lines{
-      {"data", data.path().string()},
-      {"format", facts.format + (facts.is_image() ? ", images of " + std::to_string(facts.image.height) + " x " +
-                                                        std::to_string(facts.image.width)
-                                                  : "")},
-      {"tokens", tokens + ", " + grouped(facts.vocabulary_size) + " different"}};
-  if (facts.tokens == TokenKind::words) lines.back().second += ", one <eos> per line counted";
-  if (facts.tokens == TokenKind::subwords) lines.back().second += ", one end per document counted";
+  const std::string kind(to_string(facts.tokens));
+  Report report;
+  report.fact("data", data.path().string()).line("data", data.path().string());
+  report.fact("format", facts.format);
+  report.line("format", facts.format + (facts.is_image() ? ", images of " + std::to_string(facts.image.height) + " x " +
+                                                               std::to_string(facts.image.width)
+                                                         : ""));
+  report.fact("tokens", kind).fact("vocabulary_size", facts.vocabulary_size);
+  const char* const ends = facts.tokens == TokenKind::words      ? ", one <eos> per line counted"
+                           : facts.tokens == TokenKind::subwords ? ", one end per document counted"
+                                                                 : "";
+  report.line("tokens", kind + ", " + grouped(facts.vocabulary_size) + " different" + ends);
+  report.fact("tokenizer_hash", facts.tokenizer_hash);
+  if (facts.is_image()) report.fact("image", {{"height", facts.image.height}, {"width", facts.image.width}});
+  auto parts = nlohmann::ordered_json::object();
   for (const auto& [name, part] : data.parts()) {
-    std::string line = grouped(part.tokens.size()) + " " + tokens;
+    parts[name] = {{"tokens", part.tokens.size()}, {"documents", part.documents}};
+    if (!facts.is_image()) parts[name]["bytes"] = part.bytes;
+    if (part.words > 0) parts[name]["words"] = part.words;
+    std::string line = grouped(part.tokens.size()) + " " + kind;
     if (const char* const documents = what_documents_are(facts.format); documents != nullptr) {
       line += ", " + grouped(part.documents) + " " + documents;
     }
     if (facts.tokens == TokenKind::subwords && part.words > 0) line += ", " + grouped(part.words) + " words";
     if (facts.tokens != TokenKind::bytes && part.bytes > 0) line += ", " + grouped(part.bytes) + " bytes";
-    lines.emplace_back(name, line);
+    report.line(name, line);
   }
-  if (!facts.cut.empty()) lines.emplace_back("cut", facts.cut);
-  lines.emplace_back("whole",
-                     facts.missing.empty() ? "yes" : "no, figures are labelled partial data: " + facts.missing);
-  print_pairs(lines, 8);
-}
-
-int show(const Dataset& data, const DataOptions& options) {
-  if (options.json) {
-    print_json(data);
-  } else {
-    print_table(data);
-  }
+  const bool whole = facts.missing.empty();
+  report.fact("parts", parts).fact("whole", whole);
+  if (!whole) report.fact("missing", facts.missing);
+  if (!facts.cut.empty()) report.fact("cut", facts.cut).line("cut", facts.cut);
+  report.line("whole", whole ? "yes" : "no, figures are labelled partial data: " + facts.missing);
+  report.print(options.json, 8);
   return kDone;
 }
 

@@ -1,7 +1,7 @@
 #include "commands.h"
-#include "evaluate/eval_recall.h"
-#include "evaluate/eval_recurrence.h"
-#include "evaluate/eval_run.h"
+#include "eval/eval_recall.h"
+#include "eval/eval_recurrence.h"
+#include "eval/eval_run.h"
 #include "routing/core/error.h"
 #include "routing/data/tasks/sequence_tasks.h"
 #include "routing/evaluation/measures.h"
@@ -18,10 +18,8 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <iostream>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace routing {
@@ -41,29 +39,6 @@ struct Outcome {
   ScoredTokens scored = {};
 };
 
-nlohmann::ordered_json json_of(const EvalOptions& options, const Dataset& data, const Likelihood& likelihood,
-                               const std::vector<Measure>& all, const Outcome& outcome) {
-  nlohmann::ordered_json object{{"model", outcome.model.string()},
-                                {"data", data.path().string()},
-                                {"split", options.split},
-                                {"tokens", likelihood.tokens},
-                                {"token_kind", to_string(data.facts().tokens)},
-                                {"eval_loss_nats", likelihood.nats_per_token()}};
-  for (const Measure& measure : all) object[measure.key] = measure.value;
-  if (outcome.subwords_per_word > 0.0) object["subwords_per_word"] = outcome.subwords_per_word;
-  if (outcome.scored.words > 0) object["words"] = outcome.scored.words;
-  if (outcome.scored.bytes > 0) object["bytes"] = outcome.scored.bytes;
-  object["sequence_length"] = likelihood.sequence_length;
-  object["stride"] = likelihood.stride;
-  object["windows"] = likelihood.windows;
-  object["validity"] = outcome.validity;
-  object["audit"] = outcome.audit;
-  if (!outcome.data_label.empty()) object["data_label"] = outcome.data_label;
-  if (!data.facts().missing.empty()) object["missing"] = data.facts().missing;
-  if (!likelihood.routing.empty()) object["occupancy_entropy_min"] = outcome.entropy;
-  return object;
-}
-
 std::string windows_text(const Likelihood& likelihood, const DataFacts& facts) {
   const std::string text = std::to_string(likelihood.windows) + " of " + std::to_string(likelihood.sequence_length);
   if (facts.is_image()) {
@@ -76,29 +51,41 @@ std::string windows_text(const Likelihood& likelihood, const DataFacts& facts) {
                      : " tokens, " + std::to_string(likelihood.stride) + " new in each");
 }
 
-void print_lines(const EvalOptions& options, const Dataset& data, const Likelihood& likelihood,
+Report report_of(const EvalOptions& options, const Dataset& data, const Likelihood& likelihood,
                  const std::vector<Measure>& all, const Outcome& outcome) {
-  const std::string labels =
-      outcome.data_label.empty() ? outcome.validity : outcome.validity + ", " + outcome.data_label;
-  std::vector<std::pair<std::string, std::string>> lines;
+  const std::string& missing = data.facts().missing;
+  const std::string& label = outcome.data_label;
+  const std::string labels = label.empty() ? outcome.validity : outcome.validity + ", " + label;
+  const std::string kind(to_string(data.facts().tokens));
+  const double nats = likelihood.nats_per_token();
+  Report report;
+  report.fact("model", outcome.model.string()).fact("data", data.path().string()).fact("split", options.split);
+  report.fact("tokens", likelihood.tokens).fact("token_kind", kind).fact("eval_loss_nats", nats);
   for (const Measure& measure : all) {
-    const bool only_bytes = data.facts().tokens == TokenKind::bytes;
-    lines.emplace_back(measure.name, fixed_digits(measure.value, 4) + "   " + labels +
-                                         (only_bytes ? "" : "   (" + measure.note + ")"));
+    const std::string note = data.facts().tokens == TokenKind::bytes ? "" : "   (" + measure.note + ")";
+    report.fact(measure.key, measure.value);
+    report.line(measure.name, fixed_digits(measure.value, 4) + "   " + labels + note);
   }
-  lines.emplace_back("nats/token", fixed_digits(likelihood.nats_per_token(), 4) + "   " + labels);
-  lines.emplace_back("data", std::to_string(likelihood.tokens) + " " + std::string(to_string(data.facts().tokens)) +
-                                 ", " + (options.limit_tokens > 0 ? "the first of the " : "the ") + options.split +
-                                 " part of " + data.path().string());
-  if (!data.facts().missing.empty()) lines.emplace_back("partial", data.facts().missing);
-  lines.emplace_back("windows", windows_text(likelihood, data.facts()));
-  lines.emplace_back("model", outcome.model.string());
-  lines.emplace_back("audit", outcome.audit);
+  if (outcome.subwords_per_word > 0.0) report.fact("subwords_per_word", outcome.subwords_per_word);
+  if (outcome.scored.words > 0) report.fact("words", outcome.scored.words);
+  if (outcome.scored.bytes > 0) report.fact("bytes", outcome.scored.bytes);
+  report.line("nats/token", fixed_digits(nats, 4) + "   " + labels);
+  report.line("data", std::to_string(likelihood.tokens) + " " + kind + ", " +
+                          (options.limit_tokens > 0 ? "the first of the " : "the ") + options.split + " part of " +
+                          data.path().string());
+  if (!missing.empty()) report.line("partial", missing);
+  report.fact("sequence_length", likelihood.sequence_length).fact("stride", likelihood.stride);
+  report.fact("windows", likelihood.windows).line("windows", windows_text(likelihood, data.facts()));
+  report.fact("validity", outcome.validity).line("model", outcome.model.string());
+  report.fact("audit", outcome.audit).line("audit", outcome.audit);
+  if (!label.empty()) report.fact("data_label", label);
+  if (!missing.empty()) report.fact("missing", missing);
   if (!likelihood.routing.empty()) {
-    lines.emplace_back(
-        "occupancy", "entropy at least " + fixed_digits(outcome.entropy, 3) + " of log(clusters) in every routed head");
+    report.fact("occupancy_entropy_min", outcome.entropy);
+    report.line("occupancy",
+                "entropy at least " + fixed_digits(outcome.entropy, 3) + " of log(clusters) in every routed head");
   }
-  print_pairs(lines, 19);
+  return report;
 }
 
 // Made-up data: how many targets of pairs, or answers of recall, does the model get right?
@@ -129,26 +116,18 @@ int run_made_up(const EvalOptions& options, const ExperimentConfig& config, cons
        .batch_size = options.batch_size > 0 ? options.batch_size : config.eval.batch_size,
        .precision = chosen_precision(options.precision, config)});
   const std::string validity = validity_label(config);
-  if (options.json) {
-    std::cout << nlohmann::ordered_json{{"model", path.string()},
-                                        {"data", to_string(config.data.format)},
-                                        {"split", options.split},
-                                        {"tokens", score.tokens},
-                                        {"eval_loss_nats", score.nats_per_token()},
-                                        {"accuracy", score.accuracy()},
-                                        {"sequence_length", of_a_pair},
-                                        {"validity", validity},
-                                        {"audit", audit_text(load_model_notes(path))}}
-              << "\n";
-    return kDone;
-  }
-  print_pairs({{"accuracy", fixed_digits(score.accuracy(), 5) + "   " + validity},
-               {"nats/token", fixed_digits(score.nats_per_token(), 5)},
-               {"data", std::to_string(score.tokens) + " targets in sequences of " + std::to_string(of_a_pair) + ", " +
-                            std::string(to_string(config.data.format)) + ", part " + options.split},
-               {"model", path.string()},
-               {"audit", audit_text(load_model_notes(path))}},
-              12);
+  const std::string format(to_string(config.data.format));
+  const std::string audit = audit_text(load_model_notes(path));
+  Report report;
+  report.fact("model", path.string()).fact("data", format).fact("split", options.split).fact("tokens", score.tokens);
+  report.fact("eval_loss_nats", score.nats_per_token()).fact("accuracy", score.accuracy());
+  report.fact("sequence_length", of_a_pair).fact("validity", validity).fact("audit", audit);
+  report.line("accuracy", fixed_digits(score.accuracy(), 5) + "   " + validity);
+  report.line("nats/token", fixed_digits(score.nats_per_token(), 5));
+  report.line("data", std::to_string(score.tokens) + " targets in sequences of " + std::to_string(of_a_pair) + ", " +
+                          format + ", part " + options.split);
+  report.line("model", path.string()).line("audit", audit);
+  report.print(options.json, 12);
   return kDone;
 }
 
@@ -210,14 +189,10 @@ int run(const EvalOptions& options, const ProgramOptions& program) {
                         .entropy = smallest_occupancy_entropy(likelihood.routing),
                         .subwords_per_word = rule,
                         .scored = counted};
-  if (options.json) {
-    nlohmann::ordered_json object = json_of(options, data, likelihood, all, outcome);
-    if (options.by_recurrence) object["recurrence"] = recurrence_json(recurrence, evaluated);
-    std::cout << object << "\n";
-  } else {
-    print_lines(options, data, likelihood, all, outcome);
-    if (options.by_recurrence) print_recurrence(recurrence, evaluated);
-  }
+  Report report = report_of(options, data, likelihood, all, outcome);
+  if (options.by_recurrence) report.fact("recurrence", recurrence_json(recurrence, evaluated));
+  report.print(options.json, 19);
+  if (options.by_recurrence && !options.json) print_recurrence(recurrence, evaluated);
   return kDone;
 }
 
