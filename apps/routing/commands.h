@@ -1,4 +1,5 @@
-// The commands of the program. Each adds itself to the command line and says what to run when it is chosen.
+// The commands of the program. Each adds itself to the command line and says what to run when it is chosen; main.cpp
+// puts them in order.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -27,35 +28,15 @@ struct Command {
   std::function<int()> run;  // returns the exit code
 };
 
-// The line at the end of every help text.
-std::string exit_code_line();
+// Adds a command below another one, or below the program itself. `options` is filled before a command runs and outlives
+// it.
+using AddCommand = Command(CLI::App& parent, const ProgramOptions& options);
 
-// `options` is filled before a command runs and outlives it.
-std::vector<Command> add_commands(CLI::App& program, const ProgramOptions& options);
-
-std::vector<Command> add_data(CLI::App& program, const ProgramOptions& options);
-Command add_analyze_distance(CLI::App& analyze);
-Command add_analyze_leak(CLI::App& analyze, const ProgramOptions& program_options);
-Command add_analyze_jsd(CLI::App& analyze, const ProgramOptions& program);
-Command add_analyze_recall(CLI::App& analyze, const ProgramOptions& program);
-Command add_analyze_patterns(CLI::App& analyze, const ProgramOptions& options);
-Command add_analyze_attention(CLI::App& analyze, const ProgramOptions& options);
-Command add_analyze_health(CLI::App& analyze, const ProgramOptions& options);
-std::vector<Command> add_bench(CLI::App& program, const ProgramOptions& options);
-Command add_bench_attention(CLI::App& bench_app, const ProgramOptions& program);
-Command add_bench_train(CLI::App& bench_app, const ProgramOptions& program);
-Command add_bench_scaling(CLI::App& bench_app, const ProgramOptions& program);
-Command add_bench_distributed(CLI::App& bench, const ProgramOptions& program);
-Command add_bench_decode(CLI::App& bench_app, const ProgramOptions& program);
-Command add_bench_layers(CLI::App& bench_app, const ProgramOptions& program);
-Command add_presets(CLI::App& program);
-Command add_info(CLI::App& program, const ProgramOptions& options);
-Command add_doctor(CLI::App& program, const ProgramOptions& options);
-Command add_train(CLI::App& program, const ProgramOptions& options);
-Command add_eval(CLI::App& program, const ProgramOptions& options);
-Command add_audit(CLI::App& program, const ProgramOptions& options);
-Command add_generate(CLI::App& program, const ProgramOptions& options);
-Command add_table(CLI::App& program, const ProgramOptions& options);
-Command add_quickstart(CLI::App& program, const ProgramOptions& options);
+AddCommand add_quickstart, add_train, add_eval, add_generate, add_audit, add_table, add_presets, add_info, add_doctor;
+AddCommand add_analyze_patterns, add_analyze_attention, add_analyze_health, add_analyze_jsd, add_analyze_recall,
+    add_analyze_leak, add_analyze_distance;
+AddCommand add_bench_attention, add_bench_train, add_bench_scaling, add_bench_layers, add_bench_decode,
+    add_bench_distributed;
+AddCommand add_data_info, add_data_prepare;
 
 }  // namespace routing

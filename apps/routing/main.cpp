@@ -4,6 +4,8 @@
 #include "routing/core/parallel.h"
 #include "routing/ops/tensor_memory.h"
 #include "shell/command_line.h"
+#include "shell/option_names.h"
+#include "shell/options.h"
 #include "version.h"
 
 #include <ATen/Parallel.h>
@@ -13,43 +15,43 @@
 #include <algorithm>
 #include <cstdlib>
 #include <exception>
+#include <initializer_list>
 #include <iostream>
 #include <memory>
 #include <new>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace routing {
+namespace {
 
-std::string exit_code_line() {
-  return "Exit     0 done   1 failed while running   2 wrong usage or configuration   130 interrupted, state saved";
-}
-
+// In the order of the help.
 std::vector<Command> add_commands(CLI::App& program, const ProgramOptions& options) {
-  std::vector<Command> commands{add_quickstart(program, options), add_train(program, options),
-                                add_eval(program, options), add_generate(program, options)};
-  commands.push_back(add_audit(program, options));
-  CLI::App* analyze =
-      program.add_subcommand("analyze", "Look into models: what heads read, how clusters fare, what leaks");
-  analyze->footer("Example  routing analyze patterns --out patterns.png\n" + exit_code_line());
-  commands.push_back(add_analyze_patterns(*analyze, options));
-  commands.push_back(add_analyze_attention(*analyze, options));
-  commands.push_back(add_analyze_health(*analyze, options));
-  commands.push_back(add_analyze_jsd(*analyze, options));
-  commands.push_back(add_analyze_recall(*analyze, options));
-  commands.push_back(add_analyze_leak(*analyze, options));
-  commands.push_back(add_analyze_distance(*analyze));
-  commands.push_back(add_table(program, options));
-  for (Command& command : add_bench(program, options)) commands.push_back(std::move(command));
-  for (Command& command : add_data(program, options)) commands.push_back(std::move(command));
-  commands.push_back(add_presets(program));
-  commands.push_back(add_info(program, options));
-  commands.push_back(add_doctor(program, options));
+  std::vector<Command> commands;
+  const auto add = [&](CLI::App& parent, std::initializer_list<AddCommand*> all) {
+    for (AddCommand* const each : all) commands.push_back(each(parent, options));
+  };
+  add(program, {add_quickstart, add_train, add_eval, add_generate, add_audit});
+  add(*add_command(program, "analyze", "Look into models: what heads read, how clusters fare, what leaks",
+                   "routing analyze patterns --out patterns.png"),
+      {add_analyze_patterns, add_analyze_attention, add_analyze_health, add_analyze_jsd, add_analyze_recall,
+       add_analyze_leak, add_analyze_distance});
+  add(program, {add_table});
+  add(*add_command(program, "bench",
+                   "Measure speed and memory\n\n"
+                   "Cases run in turns; rows give medians. docs/performance.md explains every column.",
+                   "routing bench attention --pattern local,threshold"),
+      {add_bench_attention, add_bench_train, add_bench_scaling, add_bench_layers, add_bench_decode,
+       add_bench_distributed});
+  add(*add_command(program, "data",
+                   "Look at data sets and prepare them\n\n"
+                   "enwik8, WikiText-103 and -2, PG-19, CIFAR-10, ImageNet-64, any text, any folder of images. "
+                   "docs/data.md describes\ntheir layouts.",
+                   "routing data info cifar-10-batches-bin"),
+      {add_data_info, add_data_prepare});
+  add(program, {add_presets, add_info, add_doctor});
   return commands;
 }
-
-namespace {
 
 // More than any machine has cores, and few enough for the system to start them.
 constexpr int kMostThreads = 4096;
@@ -58,15 +60,11 @@ void add_program_options(CLI::App& program, ProgramOptions& options) {
   program.formatter(std::make_shared<HelpFormatter>());
   program.set_help_flag("-h,--help", "print this help and stop");
   program.set_version_flag("--version", "routing " + program_version(), "print the version and stop");
-  program.add_option("--threads", options.threads, "threads of this process; default: its cores")
-      ->type_name("N")
-      ->check(whole_number(1, kMostThreads))
-      ->capture_default_str()
-      ->group("Program");
-  program.add_flag("--quiet", options.quiet, "print results and errors only")
-      ->disable_flag_override()
-      ->group("Program");
-  program.footer("Example  routing train --preset tiny-enwik8 --data enwik8 --out runs/first\n" + exit_code_line());
+  OptionGroup program_group(program, "Program");
+  program_group.add({"--threads N", "threads of this process; default: its cores"}, options.threads,
+                    whole_number(1, kMostThreads));
+  program_group.flag({"--quiet", "print results and errors only"}, options.quiet);
+  program.footer(help_footer("routing train --preset tiny-enwik8 --data enwik8 --out runs/first"));
   // Unknown arguments are collected first and refused by us, with the nearest name. The subcommands inherit both.
   program.allow_extras();
   program.fallthrough();
@@ -98,7 +96,7 @@ int run_given_command(CLI::App& program, const std::vector<Command>& commands) {
 }
 
 int report(const std::string& message, const std::string& hint, int exit_code) {
-  std::cerr << "routing: error: " << message << "\n";
+  std::cerr << "routing: error: " << with_flags(message) << "\n";
   if (!hint.empty()) std::cerr << "  hint: " << hint << "\n";
   return exit_code;
 }

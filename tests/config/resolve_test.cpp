@@ -58,14 +58,14 @@ TEST(Resolve, EachSourceWinsOverTheOnesBeforeIt) {
   EXPECT_EQ(config.model.width, 256) << "preset";
   EXPECT_EQ(config.train.batch_size, 21) << "file over preset";
   EXPECT_EQ(config.train.accumulation, 32) << "environment over file";
-  EXPECT_EQ(config.train.log_every, 43) << "--set over environment";
+  EXPECT_EQ(config.train.log_every, 43) << "settings over environment";
 }
 
 TEST(Resolve, TheRoutingPresetOfASourceKeepsToThatSource) {
   const TemporaryFile file("[routing]\npreset = \"code\"\ndecay = 0.5\nwindow = 64\n");
   const ExperimentConfig config =
       resolve({.file = file.path(), .settings = {"routing.dead_patience=3", "routing.preset=paper"}});
-  EXPECT_EQ(config.routing.routing().commitment, 0.0) << "paper, of --set, is later";
+  EXPECT_EQ(config.routing.routing().commitment, 0.0) << "paper, of the settings, is later";
   EXPECT_EQ(config.routing.routing().decay, 0.999) << "it resets what the file said";
   EXPECT_EQ(config.routing.routing().window, 64) << "but not sizes";
   EXPECT_EQ(config.routing.routing().dead_patience, 3) << "and not what stands beside it";
@@ -79,7 +79,7 @@ TEST(Resolve, AFileMayStartFromAPresetOfItsOwn) {
   EXPECT_EQ(resolve({.file = file.path()}), expected);
   EXPECT_EQ(refusal_of_sources({.preset = "quickstart", .file = file.path()}),
             file.path().string() +
-                ": base = \"tiny-enwik8\", but --preset quickstart was given too; a run starts from one of them");
+                ": base = \"tiny-enwik8\", but `preset` quickstart was given too; a run starts from one of them");
 }
 
 TEST(Resolve, RanksOfTheCodePresetFollowTheWindow) {
@@ -103,7 +103,7 @@ TEST(Resolve, ErrorsNameTheirSource) {
   EXPECT_EQ(refusal_of_sources({.environment = {{"ROUTING_TRAIN_STEPS", "ten"}}}),
             "environment ROUTING_TRAIN_STEPS: train.steps: 'ten' is not a whole number");
   EXPECT_EQ(refusal_of_sources({.settings = {"train.steps=ten"}}),
-            "--set train.steps=ten: train.steps: 'ten' is not a whole number");
+            "`settings` train.steps=ten: train.steps: 'ten' is not a whole number");
 }
 
 TEST(Resolve, AFileThatCannotBeReadIsAFileError) {
@@ -118,9 +118,9 @@ TEST(SetOption, SplitsAtTheFirstEqualsSign) {
   EXPECT_EQ(resolve({.settings = {"name=a=b"}}).name, "a=b");
   EXPECT_EQ(resolve({.settings = {"data.path="}}).data.path, "");
   EXPECT_EQ(refusal_of_sources({.settings = {"train.steps"}}),
-            "--set train.steps: there is no '='; write KEY=VALUE, such as train.steps=200");
+            "`settings` train.steps: there is no '='; write KEY=VALUE, such as train.steps=200");
   EXPECT_EQ(refusal_of_sources({.settings = {"train.stesp=5"}}),
-            "--set train.stesp=5: unknown configuration key 'train.stesp'; did you mean 'train.steps'?");
+            "`settings` train.stesp=5: unknown configuration key 'train.stesp'; did you mean 'train.steps'?");
 }
 
 TEST(Environment, EveryKeyHasItsOwnVariableThatSetsIt) {

@@ -87,7 +87,7 @@ TEST_F(Datasets, AShortEnwik8IsPartialAndRefusedWhereAWholeOneIsRequired) {
   short_file.require_whole = true;
   EXPECT_EQ(message_of<ConfigError>([&] { Dataset{short_file}; }),
             short_file.path +
-                ": is not whole: 31 of 100000000 bytes; fetch the rest, or leave out --require-whole to "
+                ": is not whole: 31 of 100000000 bytes; fetch the rest, or leave out `data.require_whole` to "
                 "have figures labelled");
 }
 

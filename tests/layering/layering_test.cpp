@@ -69,6 +69,7 @@ std::vector<std::string> violations(const std::string& room, const std::string& 
       R"(#include\s*"routing/kernels/attend/attend\.h"|\bkernels::attend_(forward|backward)\b)");
   static const std::regex prints_or_exits(
       R"((std::cout|std::cerr|std::clog|\b[fv]*printf\s*\(|\b(f?puts|putchar)\s*\(|\b(_|quick_)?_?exit\s*\(|\babort\s*\())");
+  static const std::regex flag_in_text(R"("[^"\n]*--[a-z])");
   for (std::sregex_iterator it(text.begin(), text.end(), include_of_room), end; it != end; ++it) {
     const std::string included = (*it)[1];
     if (place_of(included) == kRooms.size()) found.push_back("includes the unknown room " + included);
@@ -80,6 +81,7 @@ std::vector<std::string> violations(const std::string& room, const std::string& 
   const bool may_attend = room == "routing/ops/attend" || room == "routing/kernels/attend";
   if (!may_attend && std::regex_search(text, attends_by_kernels)) found.push_back("attends past routing/ops/attend");
   if (std::regex_search(text, prints_or_exits)) found.push_back("prints or exits");
+  if (std::regex_search(text, flag_in_text)) found.push_back("names a flag of the command line");
   return found;
 }
 
@@ -125,6 +127,7 @@ TEST(Layering, PlantedViolationsAreFound) {
   EXPECT_EQ(violations("routing/attention", "#include \"routing/kernels/attend/attend.h\"\n").size(), 1U);
   EXPECT_EQ(violations("lab/bench", "kernels::attend_forward(problem, output, lse);\n").size(), 1U);
   EXPECT_TRUE(violations("routing/ops/attend", "#include \"routing/kernels/attend/attend.h\"\n").empty());
+  EXPECT_EQ(violations("lab/bench", "throw ConfigError(\"raise --repeats\");\n").size(), 1U);
   EXPECT_TRUE(
       violations("routing/attention", "#include \"routing/ops/attend/attend.h\"\n#include <ATen/ATen.h>\n").empty());
 }

@@ -7,6 +7,7 @@
 #include "routing/core/files.h"
 #include "shell/command_line.h"
 #include "shell/json_text.h"
+#include "shell/options.h"
 #include "shell/run_data.h"
 #include "shell/run_model.h"
 
@@ -247,79 +248,52 @@ int run(AttentionOptions& options, const ProgramOptions& program) {
 }
 
 void add_text_options(CLI::App& app, AttentionOptions& options) {
-  app.add_option("TEXT", options.dash, "-: read the text from standard input")->group("Text");
-  app.add_option("--text", options.text, "the text itself")->type_name("TEXT")->group("Text");
-  app.add_option("--file", options.file, "a file that holds the text")->type_name("FILE")->group("Text");
-  app.add_option("--offset", options.model.offset, "of data: first token; of images, the number of the image")
-      ->type_name("N")
-      ->check(whole_number(0))
-      ->capture_default_str()
-      ->group("Data");
-  app.add_option("--n", options.num_tokens, "tokens of data; default: as trained")
-      ->type_name("N")
-      ->check(whole_number(1))
-      ->group("Data");
+  OptionGroup text(app, "Text");
+  text.add({"TEXT", "-: read the text from standard input"}, options.dash);
+  text.add({"--text TEXT", "the text itself"}, options.text);
+  text.add({"--file FILE", "a file that holds the text"}, options.file);
+  OptionGroup data(app, "Data");
+  data.add({"--offset N", "of data: first token; of images, the number of the image"}, options.model.offset,
+           whole_number(0));
+  data.add({"--n N", "tokens of data; default: as trained"}, options.num_tokens, whole_number(1));
 }
 
 void add_question_options(CLI::App& app, AttentionOptions& options) {
-  app.add_option("--position", options.position, "the token that is predicted; default: the one after the text")
-      ->type_name("I")
-      ->check(whole_number(0))
-      ->group("Question");
-  app.add_option("--find", options.find, "instead: the token in which this text begins")
-      ->type_name("STRING")
-      ->group("Question");
-  app.add_option("--layer", options.layer, "only this layer, from 0; default: all")
-      ->type_name("L")
-      ->check(whole_number(0))
-      ->group("Question");
-  app.add_option("--head", options.head, "only this head of a layer, from 0; default: all")
-      ->type_name("H")
-      ->check(whole_number(0))
-      ->group("Question");
-  app.add_option("--top", options.top, "tokens to list for each head")
-      ->type_name("K")
-      ->check(whole_number(1, 1000000))
-      ->capture_default_str()
-      ->group("Question");
+  OptionGroup question(app, "Question");
+  question.add({"--position I", "the token that is predicted; default: the one after the text"}, options.position,
+               whole_number(0));
+  question.add({"--find STRING", "instead: the token in which this text begins"}, options.find);
+  question.add({"--layer L", "only this layer, from 0; default: all"}, options.layer, whole_number(0));
+  question.add({"--head H", "only this head of a layer, from 0; default: all"}, options.head, whole_number(0));
+  question.add({"--top K", "tokens to list for each head"}, options.top, whole_number(1, 1000000));
 }
 
 void add_output_options(CLI::App& app, AttentionOptions& options) {
-  app.add_option("--out", options.paths, "picture of the sequence and its clusters, .png or .svg; may be repeated")
-      ->type_name("FILE")
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-      ->group("Output");
-  app.add_option("--color", options.colour, "auto, always or never; NO_COLOR and pipes mean never")
-      ->type_name("WHEN")
-      ->check(CLI::IsMember({"auto", "always", "never"}))
-      ->capture_default_str()
-      ->group("Output");
-  app.add_flag("--json", options.json, "print everything that is read as JSON")
-      ->disable_flag_override()
-      ->group("Output");
+  OptionGroup output(app, "Output");
+  output.add({"--out FILE", "picture of the sequence and its clusters, .png or .svg; may be repeated"}, options.paths);
+  output.add({"--color WHEN", "auto, always or never; NO_COLOR and pipes mean never"}, options.colour,
+             one_of({"auto", "always", "never"}));
+  output.flag({"--json", "print everything that is read as JSON"}, options.json);
 }
 
 }  // namespace
 
 Command add_analyze_attention(CLI::App& analyze, const ProgramOptions& program) {
   const auto options = std::make_shared<AttentionOptions>();
-  CLI::App* app = analyze.add_subcommand(
-      "attention",
+  CLI::App* app = add_command(
+      analyze, "attention",
       "Which earlier tokens each head reads at a position, and with what weight\n\n"
       "Position I is the prediction of token I: a head reads tokens up to I - 1 and, as token -1, the start. The\n"
       "picture shows every token in the colours of its clusters: of --head and --layer, or of the topmost routed "
-      "head.");
-  app->add_option("RUN", options->model.run, "folder of a run or checkpoint, or a model.safetensors")
-      ->required()
-      ->group("Model");
+      "head.",
+      "routing analyze attention runs/first --text 'to be or not to' --layer 3 --out read.png");
+  OptionGroup model(*app, "Model");
+  model.add({"RUN", "folder of a run or checkpoint, or a model.safetensors"}, options->model.run)->required();
   add_model_options(*app, options->model);
   add_text_options(*app, *options);
   add_data_options(*app, options->model);
   add_question_options(*app, *options);
   add_output_options(*app, *options);
-  app->footer("Example  routing analyze attention runs/first --text 'to be or not to' --layer 3 --out read.png\n" +
-              exit_code_line());
   return {app, [options, app, &program] {
             options->text_given = app->count("--text") > 0;
             if (app->count("--position") > 0 && app->count("--find") > 0) {

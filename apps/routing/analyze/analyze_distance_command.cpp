@@ -2,7 +2,7 @@
 #include "lab/tables/recall_distance.h"
 #include "routing/core/error.h"
 #include "routing/model/weights.h"
-#include "shell/command_line.h"
+#include "shell/options.h"
 #include "shell/run_model.h"
 
 #include <nlohmann/json.hpp>
@@ -71,37 +71,24 @@ void run(const DistanceOptions& options) {
 
 }  // namespace
 
-Command add_analyze_distance(CLI::App& analyze) {
+Command add_analyze_distance(CLI::App& analyze, const ProgramOptions& /*program*/) {
   const auto options = std::make_shared<DistanceOptions>();
-  CLI::App* app = analyze.add_subcommand(
-      "distance",
+  CLI::App* app = add_command(
+      analyze, "distance",
       "Compare how far back models of the recall task remember\n\n"
       "Right answers by the distance of the fact, and the keys that a content head reads for a query. RUN is a run\n"
-      "trained with data.format=recall, such as the preset tiny-recall.");
-  app->add_option("RUN", options->runs, "folders of runs, checkpoints or model files")->required()->group("Models");
-  app->add_option("--checkpoint", options->checkpoint, "best, last or a step")->capture_default_str()->group("Models");
-  app->add_option("--split", options->split, "part of the endless data: train, valid or test")
-      ->check(CLI::IsMember({"train", "valid", "test"}))
-      ->capture_default_str()
-      ->group("Data");
-  app->add_option("--sequences", options->sequences, "sequences to score")
-      ->type_name("N")
-      ->check(whole_number(1))
-      ->capture_default_str()
-      ->group("Data");
-  app->add_option("--sequence-length", options->sequence_length, "tokens of a sequence; 0: as trained")
-      ->type_name("N")
-      ->check(whole_number(0))
-      ->capture_default_str()
-      ->group("Data");
-  app->add_option("--out", options->paths, "figure to write, .png or .svg; may be repeated")
-      ->type_name("FILE")
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-      ->group("Output");
-  app->add_flag("--json", options->json, "print one JSON object per model")->disable_flag_override()->group("Output");
-  app->footer("Example  routing analyze distance runs/recall-full runs/recall-local --out distance.png\n" +
-              exit_code_line());
+      "trained with data.format=recall, such as the preset tiny-recall.",
+      "routing analyze distance runs/recall-full runs/recall-local --out distance.png");
+  OptionGroup models(*app, "Models");
+  models.add({"RUN", "folders of runs, checkpoints or model files"}, options->runs)->required();
+  models.add({"--checkpoint TEXT", "best, last or a step"}, options->checkpoint);
+  OptionGroup data(*app, "Data");
+  data.add({"--split TEXT", "part of the endless data: train, valid or test"}, options->split, a_split());
+  data.add({"--sequences N", "sequences to score"}, options->sequences, whole_number(1));
+  data.add({"--sequence-length N", "tokens of a sequence; 0: as trained"}, options->sequence_length, whole_number(0));
+  OptionGroup output(*app, "Output");
+  output.add(kFigureOption, options->paths);
+  output.flag({"--json", "print one JSON object per model"}, options->json);
   return {app, [options] {
             run(*options);
             return kDone;

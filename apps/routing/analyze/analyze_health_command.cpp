@@ -7,6 +7,7 @@
 #include "routing/model/weights.h"
 #include "routing/training/run_directory.h"
 #include "shell/command_line.h"
+#include "shell/options.h"
 #include "shell/output.h"
 #include "shell/run_data.h"
 #include "shell/run_model.h"
@@ -286,28 +287,24 @@ int run(const HealthOptions& options, const ProgramOptions& program) {
 
 Command add_analyze_health(CLI::App& analyze, const ProgramOptions& program) {
   const auto options = std::make_shared<HealthOptions>();
-  CLI::App* app = analyze.add_subcommand(
-      "health",
+  CLI::App* app = add_command(
+      analyze, "health",
       "Occupancy, dead centroids, drift and memberships of routed heads\n\n"
       "What metrics.jsonl says of them over the steps, a verdict, and each head: as the checkpoint remembers it, or\n"
       "with --data or --split counted on held-out tokens, with the share that passes no threshold, the entropy of\n"
       "what moves centroids and the mean largest weight of attention. Unhealthy means dead centroids, a worst head\n"
-      "with an entropy below 0.5, or thresholds that move by more than half of 1 / clusters deviations per step.");
-  app->add_option("RUN", options->runs, "folders of runs")->required()->group("Model");
+      "with an entropy below 0.5, or thresholds that move by more than half of 1 / clusters deviations per step.",
+      "routing analyze health runs/first --split valid --out health.png");
+  OptionGroup model(*app, "Model");
+  model.add({"RUN", "folders of runs"}, options->runs)->required();
   options->model.checkpoint = "last";  // as far as the curves go
   add_model_options(*app, options->model);
   add_data_options(*app, options->model);
-  app->add_option("--limit-tokens", options->limit_tokens, "only the first N; default: as in training")
-      ->type_name("N")
-      ->check(whole_number(1))
-      ->group("Data");
-  app->add_option("--out", options->paths, "figure to write, .png or .svg; may be repeated")
-      ->type_name("FILE")
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-      ->group("Output");
-  app->add_flag("--json", options->json, "print an object per run")->disable_flag_override()->group("Output");
-  app->footer("Example  routing analyze health runs/first --split valid --out health.png\n" + exit_code_line());
+  OptionGroup data(*app, "Data");
+  data.add({"--limit-tokens N", "only the first N; default: as in training"}, options->limit_tokens, whole_number(1));
+  OptionGroup output(*app, "Output");
+  output.add(kFigureOption, options->paths);
+  output.flag({"--json", "print an object per run"}, options->json);
   return {app, [options, app, &program] {
             options->evaluate = app->count("--data") > 0 || app->count("--split") > 0;
             for (const std::string name : {"--limit-tokens", "--vocabulary", "--precision"}) {

@@ -3,6 +3,7 @@
 #include "lab/heads/divergence_text.h"
 #include "lab/heads/jensen_shannon.h"
 #include "lab/heads/probed_heads.h"
+#include "shell/options.h"
 #include "shell/output.h"
 #include "train/training_display.h"
 
@@ -163,18 +164,15 @@ int run_jsd(const JsdOptions& options, const ProgramOptions& program) {
 
 Command add_analyze_jsd(CLI::App& analyze, const ProgramOptions& program) {
   const auto options = std::make_shared<JsdOptions>();
-  CLI::App* app = analyze.add_subcommand("jsd",
-                                         "How differently the heads of a model attend: Jensen-Shannon divergences\n\n"
-                                         "The paper's table of divergences between local and routing heads, layer by "
-                                         "layer, at the true positions of keys;\n"
-                                         "the figure shows every head against every other one.");
+  CLI::App* app = add_command(analyze, "jsd",
+                              "How differently the heads of a model attend: Jensen-Shannon divergences\n\n"
+                              "The paper's table of divergences between local and routing heads, layer by "
+                              "layer, at the true positions of keys;\n"
+                              "the figure shows every head against every other one.",
+                              "routing analyze jsd runs/first --out heads.png");
   add_head_analysis_options(*app, options->common);
-  app->add_option("--draws", options->draws, "of a random pair of heads and a random sequence")
-      ->type_name("N")
-      ->check(whole_number(1, 1000000))
-      ->capture_default_str()
-      ->group("Data");
-  app->footer("Example  routing analyze jsd runs/first --out heads.png\n" + exit_code_line());
+  OptionGroup data(*app, "Data");
+  data.add({"--draws N", "of a random pair of heads and a random sequence"}, options->draws, whole_number(1, 1000000));
   return {app, [options, &program] { return run_jsd(*options, program); }};
 }
 

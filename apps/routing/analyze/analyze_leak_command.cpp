@@ -8,7 +8,7 @@
 #include "routing/data/dataset.h"
 #include "routing/data/prepared.h"
 #include "routing/model/weights.h"
-#include "shell/command_line.h"
+#include "shell/options.h"
 #include "shell/run_model.h"
 #include "train/training_display.h"
 
@@ -105,63 +105,37 @@ int run(const LeakOptions& options, const ProgramOptions& program) {
 }
 
 void add_sampling_options(CLI::App& app, LeakOptions& options) {
-  app.add_option("--windows", options.windows, "windows to sample, of the length of training")
-      ->type_name("N")
-      ->check(whole_number(2))
-      ->capture_default_str()
-      ->group("Sampling");
-  app.add_option("--positions", options.positions, "positions in each, spread over it; each costs up to two passes")
-      ->type_name("N")
-      ->check(whole_number(1))
-      ->capture_default_str()
-      ->group("Sampling");
-  app.add_option("--seed", options.seed, "fixes the sampled places")
-      ->type_name("N")
-      ->check(whole_number(0))
-      ->capture_default_str()
-      ->group("Sampling");
-  app.add_option("--checks", options.checks, "samples to compare where a pattern promises equal bits")
-      ->type_name("N")
-      ->check(whole_number(1))
-      ->capture_default_str()
-      ->group("Sampling");
-  app.add_flag("--check-all", options.check_all, "compare all of them")->disable_flag_override()->group("Sampling");
+  OptionGroup sampling(app, "Sampling");
+  sampling.add({"--windows N", "windows to sample, of the length of training"}, options.windows, whole_number(2));
+  sampling.add({"--positions N", "positions in each, spread over it; each costs up to two passes"}, options.positions,
+               whole_number(1));
+  sampling.add({"--seed N", "fixes the sampled places"}, options.seed, whole_number(0));
+  sampling.add({"--checks N", "samples to compare where a pattern promises equal bits"}, options.checks,
+               whole_number(1));
+  sampling.flag({"--check-all", "compare all of them"}, options.check_all);
 }
 
 }  // namespace
 
 Command add_analyze_leak(CLI::App& analyze, const ProgramOptions& program_options) {
   const auto options = std::make_shared<LeakOptions>();
-  CLI::App* app = analyze.add_subcommand(
-      "leak",
+  CLI::App* app = add_command(
+      analyze, "leak",
       "Measure what a likelihood owes to the future\n\n"
       "Scores sampled tokens with their real future, with another one in its place, and with none. RUNs are trained\n"
-      "alike except for their selection; several seeds of one selection are averaged.");
-  app->add_option("RUN", options->runs, "folders of runs, or model.safetensors files")->required()->group("Model");
-  app->add_option("--checkpoint", options->checkpoint, "which checkpoint of the runs: best, last, or a step")
-      ->type_name("WHICH")
-      ->capture_default_str()
-      ->group("Model");
-  app->add_option("--precision", options->precision, "of matrix products: fp32, bf16 or auto; default: as trained")
-      ->type_name("P")
-      ->group("Model");
-  app->add_option("--data", options->data, "file or folder; default: what the models were trained on")
-      ->type_name("PATH")
-      ->group("Data");
-  app->add_option("--split", options->split, "train, valid or test")
-      ->type_name("PART")
-      ->check(CLI::IsMember({"train", "valid", "test"}))
-      ->capture_default_str()
-      ->group("Data");
+      "alike except for their selection; several seeds of one selection are averaged.",
+      "routing analyze leak runs/balanced runs/nearest runs/local --out leak.png");
+  OptionGroup model(*app, "Model");
+  model.add({"RUN", "folders of runs, or model.safetensors files"}, options->runs)->required();
+  model.add({"--checkpoint WHICH", "which checkpoint of the runs: best, last, or a step"}, options->checkpoint);
+  model.add(kPrecisionOption, options->precision);
+  OptionGroup data(*app, "Data");
+  data.add({"--data PATH", "file or folder; default: what the models were trained on"}, options->data);
+  data.add(kSplitOption, options->split, a_split());
   add_sampling_options(*app, *options);
-  app->add_option("--out", options->paths, "file to write: .png, .svg, .md, .csv or .json; may be repeated")
-      ->type_name("FILE")
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-      ->group("Output");
-  app->add_flag("--json", options->json, "print the result as JSON")->disable_flag_override()->group("Output");
-  app->footer("Example  routing analyze leak runs/balanced runs/nearest runs/local --out leak.png\n" +
-              exit_code_line());
+  OptionGroup output(*app, "Output");
+  output.add({"--out FILE", "file to write: .png, .svg, .md, .csv or .json; may be repeated"}, options->paths);
+  output.flag(kJsonFlag, options->json);
   return {app, [options, &program_options] { return run(*options, program_options); }};
 }
 

@@ -3,6 +3,7 @@
 #include "lab/figures/pattern_figure.h"
 #include "lab/figures/pattern_gallery.h"
 #include "shell/command_line.h"
+#include "shell/options.h"
 #include "shell/run_data.h"
 #include "shell/run_model.h"
 
@@ -82,22 +83,16 @@ CLI::Validator head_or_all() {
 }
 
 void add_run_options(CLI::App& app, PatternsOptions& options) {
-  app.add_option("RUN", options.model.run, "draw the plans of this trained model instead")->group("Model");
+  OptionGroup model(app, "Model");
+  model.add({"RUN", "draw the plans of this trained model instead"}, options.model.run);
   add_model_options(app, options.model);
-  app.add_option("--layer", options.layer, "only this layer, from 0; default: all")
-      ->type_name("L")
-      ->check(whole_number(0))
-      ->group("Model");
-  app.add_option("--head", options.head, "this head of each layer, or all; default: the first of each group")
-      ->type_name("H")
-      ->check(head_or_all())
-      ->group("Model");
+  model.add({"--layer L", "only this layer, from 0; default: all"}, options.layer, whole_number(0));
+  model.add({"--head H", "this head of each layer, or all; default: the first of each group"}, options.head,
+            head_or_all());
   add_data_options(app, options.model);
-  app.add_option("--offset", options.model.offset, "first token of the stretch; of images, the number of the image")
-      ->type_name("N")
-      ->check(whole_number(0))
-      ->capture_default_str()
-      ->group("Data");
+  OptionGroup data(app, "Data");
+  data.add({"--offset N", "first token of the stretch; of images, the number of the image"}, options.model.offset,
+           whole_number(0));
 }
 
 // Options that say something only of a trained model.
@@ -116,30 +111,18 @@ void refuse_without_run(const CLI::App& app, const PatternsOptions& options) {
 
 Command add_analyze_patterns(CLI::App& analyze, const ProgramOptions& program) {
   const auto options = std::make_shared<PatternsOptions>();
-  CLI::App* app = analyze.add_subcommand(
-      "patterns",
+  CLI::App* app = add_command(
+      analyze, "patterns",
       "Draw which inputs each output reads, for every attention pattern\n\n"
       "The paper's Figure 1: one square per pattern, rows are outputs, columns are inputs, colours are groups. With a\n"
-      "RUN, one square per head: what that trained model reads on a stretch of its data.");
-  app->add_option("--out", options->paths, "file to write, .png or .svg; may be repeated")
-      ->type_name("FILE")
-      ->required()
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-      ->group("Figure");
-  app->add_option("--n", options->num_tokens, "tokens of the sequence")
-      ->type_name("N")
-      ->check(whole_number(1))
-      ->capture_default_str()
-      ->group("Figure");
-  app->add_option("--seed", options->seed, "fixes the random and LSH patterns")
-      ->type_name("N")
-      ->check(whole_number(0))
-      ->capture_default_str()
-      ->group("Figure");
+      "RUN, one square per head: what that trained model reads on a stretch of its data.",
+      "routing analyze patterns --n 64 --out patterns.png --out patterns.svg");
+  OptionGroup figure(*app, "Figure");
+  figure.add({"--out FILE", "file to write, .png or .svg; may be repeated"}, options->paths)->required();
+  figure.add({"--n N", "tokens of the sequence"}, options->num_tokens, whole_number(1));
+  figure.add({"--seed N", "fixes the random and LSH patterns"}, options->seed, whole_number(0));
   add_run_options(*app, *options);
-  app->add_flag("--json", options->json, "print the result as JSON")->disable_flag_override()->group("Output");
-  app->footer("Example  routing analyze patterns --n 64 --out patterns.png --out patterns.svg\n" + exit_code_line());
+  OptionGroup(*app, "Output").flag(kJsonFlag, options->json);
   return {app, [options, app, &program] {
             refuse_without_run(*app, *options);
             run(*options, program.quiet);

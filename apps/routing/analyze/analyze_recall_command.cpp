@@ -1,6 +1,7 @@
 #include "analyze/head_analysis.h"
 #include "lab/heads/attention_recall.h"
 #include "lab/heads/head_shares_figure.h"
+#include "shell/options.h"
 #include "shell/output.h"
 #include "train/training_display.h"
 
@@ -162,13 +163,13 @@ int run_recall(const HeadAnalysisOptions& options, const ProgramOptions& program
 Command add_analyze_recall(CLI::App& analyze, const ProgramOptions& program) {
   const auto options = std::make_shared<HeadAnalysisOptions>();
   options->queries = 64;
-  CLI::App* app = analyze.add_subcommand("recall",
-                                         "How much of dense attention the plans of a model's heads keep\n\n"
-                                         "For sampled queries: the share of softmax mass and of the largest inner "
-                                         "products that the keys of the plan hold,\n"
-                                         "beside as many recent and as many random keys.");
+  CLI::App* app = add_command(analyze, "recall",
+                              "How much of dense attention the plans of a model's heads keep\n\n"
+                              "For sampled queries: the share of softmax mass and of the largest inner "
+                              "products that the keys of the plan hold,\n"
+                              "beside as many recent and as many random keys.",
+                              "routing analyze recall runs/first --out recall.png");
   add_head_analysis_options(*app, *options);
-  app->footer("Example  routing analyze recall runs/first --out recall.png\n" + exit_code_line());
   return {app, [options, &program] { return run_recall(*options, program); }};
 }
 

@@ -5,6 +5,7 @@
 #include "routing/core/error.h"
 #include "routing/model/weights.h"
 #include "shell/command_line.h"
+#include "shell/options.h"
 #include "shell/output.h"
 #include "shell/run_model.h"
 #include "train/training_display.h"
@@ -151,73 +152,46 @@ int run(const AuditOptions& options, const ProgramOptions& program) {
 }
 
 void add_model_options(CLI::App& app, AuditOptions& options) {
-  app.add_option("RUN", options.run, "folder of a run or checkpoint, or a model.safetensors")->group("Model");
-  app.add_option("--checkpoint", options.checkpoint, "which checkpoint of a run: best, last, or a step")
-      ->type_name("WHICH")
-      ->capture_default_str()
-      ->group("Model");
-  app.add_option("--preset", options.preset, "instead of a RUN: fresh weights of this experiment")
-      ->type_name("NAME")
-      ->group("Model");
-  app.add_option("--config", options.file, "TOML file with configuration keys")->type_name("FILE")->group("Model");
-  app.add_option("--set", options.settings, "change one configuration key; may be repeated")
-      ->type_name("KEY=VALUE")
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-      ->group("Model");
-  app.add_option("--precision", options.precision, "of matrix products: fp32, bf16 or auto; default: as trained")
-      ->type_name("P")
-      ->group("Model");
+  OptionGroup model(app, "Model");
+  model.add({"RUN", "folder of a run or checkpoint, or a model.safetensors"}, options.run);
+  model.add(kCheckpointOption, options.checkpoint);
+  model.add({"--preset NAME", "instead of a RUN: fresh weights of this experiment"}, options.preset);
+  model.add({"--config FILE", "TOML file with configuration keys"}, options.file);
+  model.add(kSettingsOption, options.settings);
+  model.add(kPrecisionOption, options.precision);
 }
 
 void add_audit_options(CLI::App& app, AuditOptions& options) {
-  app.add_option("--data", options.data, "file or folder; default: that of the experiment, or else made-up tokens")
-      ->type_name("PATH")
-      ->group("Audit");
-  app.add_option("--vocabulary", options.vocabulary, "of words or subwords; default: the one the run keeps")
-      ->type_name("FILE")
-      ->group("Audit");
-  app.add_option("--positions", options.positions, "positions from which on tokens are changed, three ways each")
-      ->type_name("N")
-      ->check(whole_number(1))
-      ->capture_default_str()
-      ->group("Audit");
-  app.add_option("--sequence-length", options.sequence_length, "tokens of a sequence; default: as trained")
-      ->type_name("N")
-      ->check(whole_number(2))
-      ->group("Audit");
-  app.add_option("--seed", options.seed, "of positions, changes and trained tasks")
-      ->type_name("N")
-      ->check(whole_number(0))
-      ->capture_default_str()
-      ->group("Audit");
-  app.add_option("--task-seeds", options.task_seeds, "train the tasks with N seeds each")
-      ->type_name("N")
-      ->check(whole_number(1))
-      ->capture_default_str()
-      ->group("Audit");
-  app.add_flag("--quick", options.quick, "leave out the trained tasks")->disable_flag_override()->group("Audit");
-  app.add_flag("--no-write", options.no_write, "leave the model file as it is")
-      ->disable_flag_override()
-      ->group("Output");
-  app.add_flag("--json", options.json, "print the result as JSON")->disable_flag_override()->group("Output");
+  OptionGroup audit(app, "Audit");
+  audit.add({"--data PATH", "file or folder; default: that of the experiment, or else made-up tokens"}, options.data);
+  audit.add(kVocabularyOption, options.vocabulary);
+  audit.add({"--positions N", "positions from which on tokens are changed, three ways each"}, options.positions,
+            whole_number(1));
+  audit.add({"--sequence-length N", "tokens of a sequence; default: as trained"}, options.sequence_length,
+            whole_number(2));
+  audit.add({"--seed N", "of positions, changes and trained tasks"}, options.seed, whole_number(0));
+  audit.add({"--task-seeds N", "train the tasks with N seeds each"}, options.task_seeds, whole_number(1));
+  audit.flag({"--quick", "leave out the trained tasks"}, options.quick);
+  OptionGroup output(app, "Output");
+  output.flag({"--no-write", "leave the model file as it is"}, options.no_write);
+  output.flag(kJsonFlag, options.json);
 }
 
 }  // namespace
 
 Command add_audit(CLI::App& program, const ProgramOptions& program_options) {
   const auto options = std::make_shared<AuditOptions>();
-  CLI::App* app = program.add_subcommand(
-      "audit",
+  CLI::App* app = add_command(
+      program, "audit",
       "Find out whether predictions depend on later tokens\n\n"
       "Changes what comes after a position in several ways; every earlier logit must stay as it was, bit for bit.\n"
       "That alone decides the verdict, which is written into the metadata of the model file and printed by eval.\n"
       "As evidence beside it, decoding token by token is compared with one pass, and a small model with the same\n"
       "attention is trained on coin flips and on a secret that only the future tells. A bad verdict is a result,\n"
-      "not a failure: the exit code is 0.");
+      "not a failure: the exit code is 0.",
+      "routing audit runs/first --positions 64");
   add_model_options(*app, *options);
   add_audit_options(*app, *options);
-  app->footer("Example  routing audit runs/first --positions 64\n" + exit_code_line());
   return {app, [options, app, &program_options] {
             if (options->quick && app->count("--task-seeds") > 0) {
               throw UsageError("--task-seeds is for the trained tasks, which --quick leaves out",

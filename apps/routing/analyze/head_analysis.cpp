@@ -2,40 +2,27 @@
 
 #include "lab/heads/spread_sequences.h"
 #include "routing/model/weights.h"
+#include "shell/options.h"
 #include "shell/run_model.h"
 
 #include <memory>
 
 namespace routing {
 void add_head_analysis_options(CLI::App& app, HeadAnalysisOptions& options) {
-  app.add_option("RUN", options.model.run, "whose heads to look at")->required()->group("Model");
+  OptionGroup model(app, "Model");
+  model.add({"RUN", "whose heads to look at"}, options.model.run)->required();
   add_model_options(app, options.model);
   add_data_options(app, options.model);
-  app.add_option("--sequences", options.sequences, "how many, spread evenly over the part")
-      ->type_name("N")
-      ->check(whole_number(1))
-      ->capture_default_str()
-      ->group("Data");
-  app.add_option("--sequence-length", options.sequence_length, "tokens of a sequence; default: as trained")
-      ->type_name("N")
-      ->check(whole_number(2))
-      ->group("Data");
-  app.add_option("--queries", options.queries, "sampled in each sequence, the same for all heads; 0: all")
-      ->type_name("N")
-      ->check(whole_number(0))
-      ->capture_default_str()
-      ->group("Data");
-  app.add_option("--seed", options.seed, "fixes what is drawn")
-      ->type_name("N")
-      ->check(whole_number(0))
-      ->capture_default_str()
-      ->group("Data");
-  app.add_option("--out", options.paths, "figure to write, .png or .svg; may be repeated")
-      ->type_name("FILE")
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-      ->group("Output");
-  app.add_flag("--json", options.json, "print the result as JSON")->disable_flag_override()->group("Output");
+  OptionGroup data(app, "Data");
+  data.add({"--sequences N", "how many, spread evenly over the part"}, options.sequences, whole_number(1));
+  data.add({"--sequence-length N", "tokens of a sequence; default: as trained"}, options.sequence_length,
+           whole_number(2));
+  data.add({"--queries N", "sampled in each sequence, the same for all heads; 0: all"}, options.queries,
+           whole_number(0));
+  data.add({"--seed N", "fixes what is drawn"}, options.seed, whole_number(0));
+  OptionGroup output(app, "Output");
+  output.add(kFigureOption, options.paths);
+  output.flag(kJsonFlag, options.json);
 }
 
 ProbedRun open_probed_run(const HeadAnalysisOptions& options, const ProgramOptions& program) {

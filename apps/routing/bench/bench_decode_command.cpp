@@ -3,7 +3,7 @@
 #include "commands.h"
 #include "lab/bench/decode_bench.h"
 #include "routing/config/resolve.h"
-#include "shell/command_line.h"
+#include "shell/options.h"
 #include "shell/output.h"
 
 #include <algorithm>
@@ -47,20 +47,6 @@ ExperimentConfig config_of(const DecodeOptions& options) {
   return resolve({.settings = settings});
 }
 
-void add_number_list(CLI::App& app, const std::string& name, std::vector<std::int64_t>& numbers,
-                     const std::string& text) {
-  std::string defaults;
-  for (const std::int64_t number : numbers) defaults += (defaults.empty() ? "" : ",") + std::to_string(number);
-  app.add_option(name, numbers, text)
-      ->type_name("LIST")
-      ->delimiter(',')
-      ->check(whole_number(1))
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-      ->default_str(defaults)
-      ->group("Cases");
-}
-
 void print_summary(BenchOutput& output, const bench::DecodeSummary& summary) {
   nlohmann::ordered_json object{{"bench", "decode-summary"},
                                 {"pattern", summary.content},
@@ -98,34 +84,29 @@ int run(const DecodeOptions& options, const ProgramOptions& program) {
 
 Command add_bench_decode(CLI::App& bench_app, const ProgramOptions& program) {
   const auto options = std::make_shared<DecodeOptions>();
-  CLI::App* app = bench_app.add_subcommand(
-      "decode",
+  CLI::App* app = add_command(
+      bench_app, "decode",
       "What one more token costs, early and late in a sequence\n\n"
       "A byte-level model with local and content heads decodes random bytes with its cache. ratio of a step is its\n"
-      "time over that of reading the weights once from memory; docs/performance.md explains the other rows.");
-  add_word_list(*app, "--content", options->decode.contents,
-                "what content heads read: local, full, strided, lsh, routing");
-  add_number_list(*app, "--positions", options->decode.positions, "tokens read before the steps that are timed");
-  add_number_list(*app, "--batch", options->decode.batches, "sequences decoded together");
-  add_size(*app, "--layers", options->layers, "layers");
-  add_size(*app, "--width", options->width, "of the model; feed-forward layers are four times as wide");
-  add_size(*app, "--heads", options->heads, "heads; half of them follow the content");
-  add_size(*app, "--window", options->window, "of all patterns");
-  add_size(*app, "--clusters", options->clusters, "clusters of a routed head");
-  add_size(*app, "--vocab", options->vocabulary, "different tokens");
-  app->add_option("--prefix", options->decode.prefix, "tokens of prefill and re-run; 0 leaves both out")
-      ->type_name("N")
-      ->check(whole_number(0))
-      ->capture_default_str()
-      ->group("Sizes");
-  app->add_option("--set", options->settings, "change one configuration key; may be repeated")
-      ->type_name("KEY=VALUE")
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-      ->group("Model");
+      "time over that of reading the weights once from memory; docs/performance.md explains the other rows.",
+      "routing bench decode --layers 2 --width 128 --positions 100,1000 --prefix 1024");
+  OptionGroup cases(*app, "Cases");
+  cases.add_list({"--content LIST", "what content heads read: local, full, strided, lsh, routing"},
+                 options->decode.contents);
+  cases.add_list({"--positions LIST", "tokens read before the steps that are timed"}, options->decode.positions,
+                 whole_number(1));
+  cases.add_list({"--batch LIST", "sequences decoded together"}, options->decode.batches, whole_number(1));
+  OptionGroup sizes(*app, "Sizes");
+  sizes.add({"--layers N", "layers"}, options->layers, whole_number(1));
+  sizes.add({"--width N", "of the model; feed-forward layers are four times as wide"}, options->width, whole_number(1));
+  sizes.add({"--heads N", "heads; half of them follow the content"}, options->heads, whole_number(1));
+  sizes.add({"--window N", "of all patterns"}, options->window, whole_number(1));
+  sizes.add({"--clusters N", "clusters of a routed head"}, options->clusters, whole_number(1));
+  sizes.add({"--vocab N", "different tokens"}, options->vocabulary, whole_number(1));
+  sizes.add({"--prefix N", "tokens of prefill and re-run; 0 leaves both out"}, options->decode.prefix, whole_number(0));
+  OptionGroup model(*app, "Model");
+  model.add(kSettingsOption, options->settings);
   add_measuring_options(*app, *options);
-  app->footer("Example  routing bench decode --layers 2 --width 128 --positions 100,1000 --prefix 1024\n" +
-              exit_code_line());
   return {app, [options, &program] { return run(*options, program); }};
 }
 

@@ -5,7 +5,7 @@
 #include "routing/core/error.h"
 #include "routing/core/files.h"
 #include "routing/core/random.h"
-#include "shell/command_line.h"
+#include "shell/options.h"
 #include "shell/output.h"
 #include "shell/process_arguments.h"
 
@@ -222,39 +222,21 @@ int run(DistributedOptions options, const ProgramOptions& program) {
 
 Command add_bench_distributed(CLI::App& bench_app, const ProgramOptions& program) {
   const auto options = std::make_shared<DistributedOptions>();
-  CLI::App* app =
-      bench_app.add_subcommand("distributed",
-                               "Training over several ranks of this machine against one with as many threads\n\n"
-                               "Trains the same model with the same global batch in turns: one rank, then --ranks "
-                               "ranks that share its threads.\n"
-                               "Then says on paper what measured steps and bytes give on more ranks over a network.");
-  app->add_option("--preset", options->preset, "named experiment to train")
-      ->type_name("NAME")
-      ->capture_default_str()
-      ->group("Model");
-  app->add_option("--set", options->settings, "change one configuration key; may be repeated")
-      ->type_name("KEY=VALUE")
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-      ->group("Model");
-  app->add_option("--data", options->data, "what to train on; default: made-up words")->type_name("PATH")->group("Run");
-  app->add_option("--ranks", options->ranks, "ranks to compare with one")
-      ->type_name("N")
-      ->check(whole_number(2, 64))
-      ->capture_default_str()
-      ->group("Run");
-  app->add_option("--steps", options->steps, "of each training; the first two are not measured")
-      ->type_name("N")
-      ->check(whole_number(1))
-      ->capture_default_str()
-      ->group("Run");
-  app->add_option("--repeats", options->repeats, "trainings of each kind")
-      ->type_name("N")
-      ->check(whole_number(1, 1000))
-      ->capture_default_str()
-      ->group("Run");
-  app->add_flag("--json", options->json, "one JSON object per line")->disable_flag_override()->group("Output");
-  app->footer("Example  routing bench distributed --ranks 2 --steps 20 --repeats 5\n" + exit_code_line());
+  CLI::App* app = add_command(bench_app, "distributed",
+                              "Training over several ranks of this machine against one with as many threads\n\n"
+                              "Trains the same model with the same global batch in turns: one rank, then --ranks "
+                              "ranks that share its threads.\n"
+                              "Then says on paper what measured steps and bytes give on more ranks over a network.",
+                              "routing bench distributed --ranks 2 --steps 20 --repeats 5");
+  OptionGroup model(*app, "Model");
+  model.add({"--preset NAME", "named experiment to train"}, options->preset);
+  model.add(kSettingsOption, options->settings);
+  OptionGroup run_group(*app, "Run");
+  run_group.add({"--data PATH", "what to train on; default: made-up words"}, options->data);
+  run_group.add({"--ranks N", "ranks to compare with one"}, options->ranks, whole_number(2, 64));
+  run_group.add({"--steps N", "of each training; the first two are not measured"}, options->steps, whole_number(1));
+  run_group.add({"--repeats N", "trainings of each kind"}, options->repeats, whole_number(1, 1000));
+  OptionGroup(*app, "Output").flag({"--json", "one JSON object per line"}, options->json);
   return {app, [options, &program] { return run(*options, program); }};
 }
 

@@ -22,11 +22,6 @@ struct BenchOptions {
   bool json = false;
 };
 
-// "--heads", "attention heads": a whole number of at least 1.
-void add_size(CLI::App& app, const std::string& name, std::int64_t& value, const std::string& text);
-// Words with commas between them; may be repeated. The words given are the default.
-void add_word_list(CLI::App& app, const std::string& name, std::vector<std::string>& words, const std::string& text);
-
 // --precision, --repeats, --seed and --json.
 void add_measuring_options(CLI::App& app, BenchOptions& options);
 

@@ -2,7 +2,7 @@
 #include "bench/bench_output.h"
 #include "commands.h"
 #include "lab/bench/scaling_bench.h"
-#include "shell/command_line.h"
+#include "shell/options.h"
 #include "shell/output.h"
 
 #include <memory>
@@ -60,31 +60,28 @@ Command add_bench_scaling(CLI::App& bench_app, const ProgramOptions& program) {
   const auto options = std::make_shared<ScalingOptions>();
   options->patterns = {"threshold", "local"};
   options->precisions = {"fp32"};
-  CLI::App* app = bench_app.add_subcommand(
-      "scaling",
+  CLI::App* app = add_command(
+      bench_app, "scaling",
       "How time and memory of attention grow with the sequence\n\n"
       "Forward and backward with the plan, sqrt(n) clusters and a window of n / clusters, then fitted exponents of n.\n"
-      "With --sweep-clusters the length is fixed and the number of clusters doubles instead.");
-  add_word_list(*app, "--pattern", options->patterns, "as in bench attention; a sweep takes the first");
-  add_size(*app, "--from", options->scaling.from, "shortest sequence");
-  add_size(*app, "--to", options->scaling.to, "longest sequence; lengths double");
-  add_size(*app, "--fit-from", options->scaling.fit_from, "shortest sequence of the fit");
-  add_size(*app, "--full-to", options->scaling.full_to, "longest sequence of full attention");
-  add_size(*app, "--batch", options->scaling.batch, "sequences");
-  add_size(*app, "--heads", options->scaling.heads, "heads");
-  add_size(*app, "--dim", options->scaling.dim, "of a head");
-  app->add_flag("--sweep-clusters", options->sweep_clusters, "vary the clusters at one length")
-      ->disable_flag_override()
-      ->group("Sweep");
-  const auto add_sweep_size = [&](const char* name, std::int64_t& value, const char* text) {
-    add_size(*app, name, value, text);
-    app->get_option(name)->group("Sweep");
-  };
-  add_sweep_size("--sweep-tokens", options->sweep.n, "tokens of a sequence");
-  add_sweep_size("--clusters-from", options->sweep.from, "fewest clusters");
-  add_sweep_size("--clusters-to", options->sweep.to, "most clusters; they double");
+      "With --sweep-clusters the length is fixed and the number of clusters doubles instead.",
+      "routing bench scaling --from 512 --to 2048 --fit-from 512 --heads 2");
+  OptionGroup cases(*app, "Cases");
+  cases.add_list({"--pattern LIST", "as in bench attention; a sweep takes the first"}, options->patterns);
+  OptionGroup sizes(*app, "Sizes");
+  sizes.add({"--from N", "shortest sequence"}, options->scaling.from, whole_number(1));
+  sizes.add({"--to N", "longest sequence; lengths double"}, options->scaling.to, whole_number(1));
+  sizes.add({"--fit-from N", "shortest sequence of the fit"}, options->scaling.fit_from, whole_number(1));
+  sizes.add({"--full-to N", "longest sequence of full attention"}, options->scaling.full_to, whole_number(1));
+  sizes.add({"--batch N", "sequences"}, options->scaling.batch, whole_number(1));
+  sizes.add({"--heads N", "heads"}, options->scaling.heads, whole_number(1));
+  sizes.add({"--dim N", "of a head"}, options->scaling.dim, whole_number(1));
+  OptionGroup sweep(*app, "Sweep");
+  sweep.flag({"--sweep-clusters", "vary the clusters at one length"}, options->sweep_clusters);
+  sweep.add({"--sweep-tokens N", "tokens of a sequence"}, options->sweep.n, whole_number(1));
+  sweep.add({"--clusters-from N", "fewest clusters"}, options->sweep.from, whole_number(1));
+  sweep.add({"--clusters-to N", "most clusters; they double"}, options->sweep.to, whole_number(1));
   add_measuring_options(*app, *options);
-  app->footer("Example  routing bench scaling --from 512 --to 2048 --fit-from 512 --heads 2\n" + exit_code_line());
   return {app, [options, &program] { return run(*options, program); }};
 }
 

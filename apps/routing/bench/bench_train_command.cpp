@@ -3,7 +3,7 @@
 #include "commands.h"
 #include "lab/bench/train_bench.h"
 #include "routing/config/resolve.h"
-#include "shell/command_line.h"
+#include "shell/options.h"
 
 #include <memory>
 #include <string>
@@ -83,41 +83,27 @@ int run(const TrainBenchOptions& options, const ProgramOptions& program) {
 
 Command add_bench_train(CLI::App& bench_app, const ProgramOptions& program) {
   const auto options = std::make_shared<TrainBenchOptions>();
-  CLI::App* app = bench_app.add_subcommand(
-      "train",
+  CLI::App* app = add_command(
+      bench_app, "train",
       "Whole training steps: tokens per second, peak memory, share of the GEMM rate\n\n"
       "A byte-level model on random bytes. ratio is the time of a step relative to the first content, in the same\n"
-      "precision; docs/performance.md explains the columns.");
-  add_word_list(*app, "--content", options->contents, "what content heads read: local, routing, lsh …");
+      "precision; docs/performance.md explains the columns.",
+      "routing bench train -n 512 --layers 2 --width 128 --window 64 --clusters 8");
+  OptionGroup cases(*app, "Cases");
+  cases.add_list({"--content LIST", "what content heads read: local, routing, lsh …"}, options->contents);
+  OptionGroup sizes(*app, "Sizes");
   for (std::size_t index = 0; index < size_options().size(); ++index) {
     const SizeOption& option = size_options()[index];
-    app->add_option(option.name, options->values[index], option.text)
-        ->type_name("N")
-        ->check(whole_number(1))
-        ->default_str(option.value)
-        ->group("Sizes");
+    sizes.add({std::string(option.name) + " N", option.text}, options->values[index], whole_number(1))
+        ->default_str(option.value);
   }
-  app->add_option("--dim", options->dim, "of a head; default: width / heads")
-      ->type_name("N")
-      ->check(whole_number(1))
-      ->group("Sizes");
-  app->add_flag("--relative", options->relative, "local heads with relative tables")
-      ->disable_flag_override()
-      ->group("Sizes");
-  app->add_option("--preset", options->preset, "sizes and all else from a preset; `routing presets` lists them")
-      ->type_name("NAME")
-      ->group("Model");
-  app->add_option("--set", options->settings, "change one configuration key; may be repeated")
-      ->type_name("KEY=VALUE")
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-      ->group("Model");
-  app->add_option("--data", options->data, "train on the first bytes of a file instead")
-      ->type_name("FILE")
-      ->group("Model");
+  sizes.add({"--dim N", "of a head; default: width / heads"}, options->dim, whole_number(1));
+  sizes.flag({"--relative", "local heads with relative tables"}, options->relative);
+  OptionGroup model(*app, "Model");
+  model.add({"--preset NAME", "sizes and all else from a preset; `routing presets` lists them"}, options->preset);
+  model.add(kSettingsOption, options->settings);
+  model.add({"--data FILE", "train on the first bytes of a file instead"}, options->data);
   add_measuring_options(*app, *options);
-  app->footer("Example  routing bench train -n 512 --layers 2 --width 128 --window 64 --clusters 8\n" +
-              exit_code_line());
   return {app, [options, &program] { return run(*options, program); }};
 }
 

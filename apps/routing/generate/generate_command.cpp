@@ -1,7 +1,7 @@
 #include "commands.h"
 #include "generate/generate_job.h"
 #include "routing/core/error.h"
-#include "shell/command_line.h"
+#include "shell/options.h"
 #include "shell/run_model.h"
 
 #include <memory>
@@ -31,14 +31,14 @@ int run(const GenerateArguments& arguments, const ProgramOptions& program) {
 Command add_generate(CLI::App& program, const ProgramOptions& program_options) {
   const auto arguments = std::make_shared<GenerateArguments>();
   CLI::App* app =
-      program.add_subcommand("generate",
-                             "Sample text or images from a trained model\n\n"
-                             "Text goes to standard output as it comes; speed goes to standard error. Models of images "
-                             "write PNG files and one "
-                             "sheet.\n"
-                             "RUN is the folder of a run, of one of its checkpoints, or a model.safetensors.");
+      add_command(program, "generate",
+                  "Sample text or images from a trained model\n\n"
+                  "Text goes to standard output as it comes; speed goes to standard error. Models of images "
+                  "write PNG files and one "
+                  "sheet.\n"
+                  "RUN is the folder of a run, of one of its checkpoints, or a model.safetensors.",
+                  "routing generate runs/first --prompt \"Once upon a time\" -n 500");
   add_generate_options(*app, *arguments);
-  app->footer("Example  routing generate runs/first --prompt \"Once upon a time\" -n 500\n" + exit_code_line());
   return {app, [arguments, app, &program_options] {
             finish_generate_options(*app, *arguments);
             return run(*arguments, program_options);

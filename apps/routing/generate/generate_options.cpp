@@ -1,6 +1,7 @@
 #include "generate/generate_options.h"
 
 #include "shell/command_line.h"
+#include "shell/options.h"
 
 #include <charconv>
 
@@ -11,141 +12,73 @@ constexpr std::int64_t kMostTokens = 1000000000;
 constexpr std::int64_t kMostMebibytes = std::int64_t{1} << 40;
 
 void add_prompt_options(CLI::App& app, GenerateArguments& arguments) {
-  app.add_option("PROMPT", arguments.dash, "-: read the prompt from standard input")->group("Prompt");
-  app.add_option("--prompt", arguments.prompt, "text to go on from; default: from nothing")
-      ->type_name("TEXT")
-      ->group("Prompt");
-  app.add_option("--prompt-file", arguments.prompt_file, "a file with that text")->type_name("FILE")->group("Prompt");
-  app.add_option("--prompt-ids", arguments.prompt_ids, "token ids instead: 3,17,5; also the source of a copy model")
-      ->type_name("IDS")
-      ->group("Prompt");
-  app.add_option("--image", arguments.images, "complete the lower half of this PNG file; may be repeated")
-      ->type_name("FILE")
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-      ->group("Prompt");
-  app.add_option("--complete-split", arguments.complete_split,
-                 "complete the first --num-samples images of train, valid or test")
-      ->type_name("PART")
-      ->check(CLI::IsMember({"train", "valid", "test"}))
-      ->group("Prompt");
+  OptionGroup prompt(app, "Prompt");
+  prompt.add({"PROMPT", "-: read the prompt from standard input"}, arguments.dash);
+  prompt.add({"--prompt TEXT", "text to go on from; default: from nothing"}, arguments.prompt);
+  prompt.add({"--prompt-file FILE", "a file with that text"}, arguments.prompt_file);
+  prompt.add({"--prompt-ids IDS", "token ids instead: 3,17,5; also the source of a copy model"}, arguments.prompt_ids);
+  prompt.add({"--image FILE", "complete the lower half of this PNG file; may be repeated"}, arguments.images);
+  prompt.add({"--complete-split PART", "complete the first --num-samples images of train, valid or test"},
+             arguments.complete_split, a_split());
 }
 
 void add_sampling_options(CLI::App& app, GenerateArguments& arguments) {
-  SamplingOptions& sampling = arguments.sampling;
-  app.add_option("--temperature", sampling.temperature, "0 takes the most likely token")
-      ->type_name("T")
-      ->capture_default_str()
-      ->group("Sampling");
-  app.add_option("--top-k", sampling.top_k, "only the k most likely tokens; 0: all")
-      ->type_name("K")
-      ->check(whole_number(0))
-      ->capture_default_str()
-      ->group("Sampling");
-  app.add_option("--top-p", sampling.top_p, "the most likely tokens with this share; 1: all")
-      ->type_name("P")
-      ->capture_default_str()
-      ->group("Sampling");
-  app.add_option("--min-p", sampling.min_p, "tokens at least this likely against the best; 0: all")
-      ->type_name("P")
-      ->capture_default_str()
-      ->group("Sampling");
-  app.add_option("--repetition-penalty", sampling.repetition_penalty, "above 1 is against tokens seen already")
-      ->type_name("R")
-      ->capture_default_str()
-      ->group("Sampling");
-  app.add_option("--seed", sampling.seed, "the same seed gives the same samples")
-      ->type_name("N")
-      ->check(whole_number(0))
-      ->capture_default_str()
-      ->group("Sampling");
-  app.add_option("--num-samples", arguments.num_samples, "samples; with --beams, the best N")
-      ->type_name("N")
-      ->check(whole_number(1, 1000000))
-      ->capture_default_str()
-      ->group("Sampling");
-  app.add_option("--beams", arguments.beams, "search with N beams instead of sampling; 1 is greedy")
-      ->type_name("N")
-      ->check(whole_number(1))
-      ->group("Sampling");
-  app.add_option("--length-penalty", arguments.length_penalty, "of beams: divides log probability by length^this")
-      ->type_name("A")
-      ->capture_default_str()
-      ->group("Sampling");
+  SamplingOptions& options = arguments.sampling;
+  OptionGroup sampling(app, "Sampling");
+  sampling.add({"--temperature T", "0 takes the most likely token"}, options.temperature);
+  sampling.add({"--top-k K", "only the k most likely tokens; 0: all"}, options.top_k, whole_number(0));
+  sampling.add({"--top-p P", "the most likely tokens with this share; 1: all"}, options.top_p);
+  sampling.add({"--min-p P", "tokens at least this likely against the best; 0: all"}, options.min_p);
+  sampling.add({"--repetition-penalty R", "above 1 is against tokens seen already"}, options.repetition_penalty);
+  sampling.add({"--seed N", "the same seed gives the same samples"}, options.seed, whole_number(0));
+  sampling.add({"--num-samples N", "samples; with --beams, the best N"}, arguments.num_samples,
+               whole_number(1, 1000000));
+  sampling.add({"--beams N", "search with N beams instead of sampling; 1 is greedy"}, arguments.beams, whole_number(1));
+  sampling.add({"--length-penalty A", "of beams: divides log probability by length^this"}, arguments.length_penalty);
 }
 
 void add_end_options(CLI::App& app, GenerateArguments& arguments) {
-  app.add_option("-n,--max-new-tokens", arguments.max_new_tokens,
-                 "tokens of a sample; default: 256, or as trained for an encoder-decoder")
-      ->type_name("N")
-      ->check(whole_number(1, kMostTokens))
-      ->group("End");
-  app.add_option("--stop", arguments.stops, "end before this text; may be repeated")
-      ->type_name("TEXT")
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-      ->group("End");
-  app.add_flag("--ignore-end", arguments.ignore_end, "go on past the token that ends a document")
-      ->disable_flag_override()
-      ->group("End");
+  OptionGroup end(app, "End");
+  end.add({"-n,--max-new-tokens N", "tokens of a sample; default: 256, or as trained for an encoder-decoder"},
+          arguments.max_new_tokens, whole_number(1, kMostTokens));
+  end.add({"--stop TEXT", "end before this text; may be repeated"}, arguments.stops);
+  end.flag({"--ignore-end", "go on past the token that ends a document"}, arguments.ignore_end);
 }
 
 void add_speed_options(CLI::App& app, GenerateArguments& arguments) {
-  app.add_option("--batch-size", arguments.batch_size, "samples decoded together; changes speed and memory only")
-      ->type_name("N")
-      ->check(whole_number(1))
-      ->capture_default_str()
-      ->group("Speed");
-  app.add_option("--prefill-block", arguments.prefill_block, "tokens of a prompt read at once; the same")
-      ->type_name("N")
-      ->check(whole_number(1))
-      ->capture_default_str()
-      ->group("Speed");
-  app.add_option("--precision", arguments.precision, "of matrix products: fp32, bf16 or auto; default: as trained")
-      ->type_name("P")
-      ->group("Speed");
-  app.add_flag("--no-cache", arguments.no_cache, "run the whole prefix again for every token, to compare")
-      ->disable_flag_override()
-      ->group("Speed");
-  app.add_option("--memory-limit", arguments.memory_limit, "for keys and values; default: what is available")
-      ->type_name("MIB")
-      ->check(whole_number(1, kMostMebibytes))
-      ->group("Speed");
+  OptionGroup speed(app, "Speed");
+  speed.add({"--batch-size N", "samples decoded together; changes speed and memory only"}, arguments.batch_size,
+            whole_number(1));
+  speed.add({"--prefill-block N", "tokens of a prompt read at once; the same"}, arguments.prefill_block,
+            whole_number(1));
+  speed.add(kPrecisionOption, arguments.precision);
+  speed.flag({"--no-cache", "run the whole prefix again for every token, to compare"}, arguments.no_cache);
+  speed.add({"--memory-limit MIB", "for keys and values; default: what is available"}, arguments.memory_limit,
+            whole_number(1, kMostMebibytes));
 }
 
 void add_output_options(CLI::App& app, GenerateArguments& arguments) {
-  app.add_option("--out", arguments.out, "folder for images; default: samples-SEED in the run's folder")
-      ->type_name("DIR")
-      ->group("Output");
-  app.add_flag("--force", arguments.force, "replace images that are there")->disable_flag_override()->group("Output");
-  app.add_flag("--echo", arguments.echo, "write the prompt before each sample")
-      ->disable_flag_override()
-      ->group("Output");
+  OptionGroup output(app, "Output");
+  output.add({"--out DIR", "folder for images; default: samples-SEED in the run's folder"}, arguments.out);
+  output.flag({"--force", "replace images that are there"}, arguments.force);
+  output.flag({"--echo", "write the prompt before each sample"}, arguments.echo);
   const auto count_or_nothing = [](std::string& text) {
     return text.empty() || text == "-" ? std::string() : whole_number(0, 1000000)(text);
   };
-  app.add_option("--logprobs", arguments.logprobs_value,
-                 "a line per token: id, log probability, text, and the N most likely")
-      ->type_name("[N]")
-      ->expected(0, 1)
-      ->check(CLI::Validator(count_or_nothing, "", "count"))
-      ->group("Output");
-  app.add_flag("--json", arguments.json, "a JSON object per sample, each on its line")
-      ->disable_flag_override()
-      ->group("Output");
+  output
+      .add({"--logprobs [N]", "a line per token: id, log probability, text, and the N most likely"},
+           arguments.logprobs_value, CLI::Validator(count_or_nothing, "", "count"))
+      ->expected(0, 1);
+  output.flag({"--json", "a JSON object per sample, each on its line"}, arguments.json);
 }
 
 }  // namespace
 
 void add_generate_options(CLI::App& app, GenerateArguments& arguments) {
-  app.add_option("RUN", arguments.run, "what to sample from")->required()->group("Model");
-  app.add_option("--checkpoint", arguments.checkpoint, "which checkpoint of a run: best, last, or a step")
-      ->type_name("WHICH")
-      ->capture_default_str()
-      ->group("Model");
-  app.add_option("--vocabulary", arguments.vocabulary, "of words or subwords; default: the one the run keeps")
-      ->type_name("FILE")
-      ->group("Model");
+  OptionGroup model(app, "Model");
+  model.add({"RUN", "what to sample from"}, arguments.run)->required();
+  model.add(kCheckpointOption, arguments.checkpoint);
+  model.add(kVocabularyOption, arguments.vocabulary);
   add_prompt_options(app, arguments);
   add_sampling_options(app, arguments);
   add_end_options(app, arguments);

@@ -3,6 +3,7 @@
 #include "inform/doctor_checks.h"
 #include "inform/system_facts.h"
 #include "routing/core/parallel.h"
+#include "shell/options.h"
 
 #include <nlohmann/json.hpp>
 
@@ -70,14 +71,14 @@ void print_as_list(const std::vector<Finding>& findings) {
 
 Command add_doctor(CLI::App& program, const ProgramOptions& options) {
   const auto json = std::make_shared<bool>(false);
-  CLI::App* app = program.add_subcommand(
-      "doctor",
+  CLI::App* app = add_command(
+      program, "doctor",
       "Look for what makes this machine slow, and say what to do\n\n"
       "Checks the BLAS, threads, AMX, vector instructions and memory; takes about a second. Each line is\n"
       "ok, warning (slower than it could be) or problem (fix it).\n"
-      "Exit code 0 says that the checks ran, whatever they found; \"problems\" in the JSON counts the bad ones.");
-  app->add_flag("--json", *json, "print the result as JSON")->disable_flag_override()->group("Output");
-  app->footer("Example  routing doctor\n" + exit_code_line());
+      "Exit code 0 says that the checks ran, whatever they found; \"problems\" in the JSON counts the bad ones.",
+      "routing doctor");
+  OptionGroup(*app, "Output").flag(kJsonFlag, *json);
   return {app, [json, &options] {
             if (!options.quiet) std::cerr << "routing: timing matrix products\n";
             const MatmulRates rates = measure_matmul(kMatmulSize, kMatmulRepetitions);

@@ -6,6 +6,7 @@
 #include "routing/kernels/dispatch/cpu_features.h"
 #include "routing/model/weights.h"
 #include "shell/experiment_options.h"
+#include "shell/options.h"
 #include "shell/output.h"
 #include "shell/run_model.h"
 #include "version.h"
@@ -98,20 +99,18 @@ Command add_info(CLI::App& program, const ProgramOptions& options) {
   const auto json = std::make_shared<bool>(false);
   const auto experiment = std::make_shared<ExperimentOptions>();
   const auto trained = std::make_shared<RunOptions>();
-  CLI::App* app = program.add_subcommand(
-      "info",
+  CLI::App* app = add_command(
+      program, "info",
       "Print versions, processor, threads and memory, or what an experiment amounts to\n\n"
       "With a RUN, --preset, --config or --set: weights, heads of every layer, keys a token reads, validity of the\n"
       "likelihood, and an estimate of the memory that training takes. Nothing is trained or allocated. For a RUN also\n"
-      "what `routing audit` found.");
-  app->add_option("RUN", trained->run, "folder of a run or checkpoint, or a model.safetensors")->group("Model");
-  app->add_option("--checkpoint", trained->checkpoint, "which checkpoint of a run: best, last, or a step")
-      ->type_name("WHICH")
-      ->capture_default_str()
-      ->group("Model");
+      "what `routing audit` found.",
+      "routing info --preset tiny-enwik8");
+  OptionGroup model(*app, "Model");
+  model.add({"RUN", "folder of a run or checkpoint, or a model.safetensors"}, trained->run);
+  model.add(kCheckpointOption, trained->checkpoint);
   add_experiment_options(*app, *experiment);
-  app->add_flag("--json", *json, "print the result as JSON")->disable_flag_override()->group("Output");
-  app->footer("Example  routing info --preset tiny-enwik8\n" + exit_code_line());
+  OptionGroup(*app, "Output").flag(kJsonFlag, *json);
   return {app, [json, experiment, trained, &options] {
             const bool named = experiment->names_a_base() || !experiment->settings.empty();
             require<ConfigError>(trained->run.empty() || !named, trained->run,

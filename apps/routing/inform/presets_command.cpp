@@ -4,6 +4,7 @@
 #include "routing/config/resolve.h"
 #include "routing/core/error.h"
 #include "routing/model/parameter_count.h"
+#include "shell/options.h"
 
 #include <algorithm>
 #include <iostream>
@@ -89,17 +90,17 @@ int run(const PresetsOptions& options) {
 
 }  // namespace
 
-Command add_presets(CLI::App& program) {
+Command add_presets(CLI::App& program, const ProgramOptions& /*options*/) {
   const auto options = std::make_shared<PresetsOptions>();
-  CLI::App* app =
-      program.add_subcommand("presets",
-                             "List the named experiments\n\n"
-                             "All of them, or those with PART in their name. docs/presets.md says which row\n"
-                             "of the paper each is.");
-  app->add_option("PART", options->part, "part of the names to list")->type_name("");
-  app->add_option("--show", options->show, "print the file of one of them")->type_name("NAME")->group("Output");
-  app->add_flag("--json", options->json, "print the result as JSON")->disable_flag_override()->group("Output");
-  app->footer("Example  routing presets cifar10\n" + exit_code_line());
+  CLI::App* app = add_command(program, "presets",
+                              "List the named experiments\n\n"
+                              "All of them, or those with PART in their name. docs/presets.md says which row\n"
+                              "of the paper each is.",
+                              "routing presets cifar10");
+  OptionGroup(*app, "Options").add({"PART", "part of the names to list"}, options->part);
+  OptionGroup output(*app, "Output");
+  output.add({"--show NAME", "print the file of one of them"}, options->show);
+  output.flag(kJsonFlag, options->json);
   return {app, [options] { return run(*options); }};
 }
 

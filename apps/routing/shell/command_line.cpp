@@ -3,8 +3,6 @@
 #include "routing/core/nearest_name.h"
 
 #include <algorithm>
-#include <charconv>
-#include <cstdint>
 #include <sstream>
 #include <vector>
 
@@ -217,22 +215,6 @@ UsageError explain(const CLI::ParseError& error, CLI::App& program) {
   std::string message = error.what();
   std::replace(message.begin(), message.end(), '\n', ' ');
   return {start + message, list_help_hint(command)};
-}
-
-CLI::Validator whole_number(std::int64_t smallest, std::int64_t largest) {
-  const auto complaint = [smallest, largest](std::string& text) -> std::string {
-    std::int64_t value = 0;
-    const char* const end = text.data() + text.size();
-    const auto [stop, failure] = std::from_chars(text.data(), end, value);
-    const bool too_long = failure == std::errc::result_out_of_range;
-    if (stop != end || (failure != std::errc() && !too_long)) return "'" + text + "' is not a whole number";
-    if (too_long || value < smallest || value > largest) {
-      return text + " is out of range; allowed are " + std::to_string(smallest) + " to " + std::to_string(largest);
-    }
-    return "";
-  };
-  // Without a description: CLI11 would print it into the help.
-  return {complaint, "", "whole number"};
 }
 
 }  // namespace routing

@@ -5,8 +5,6 @@
 
 #include <CLI/CLI.hpp>
 
-#include <cstdint>
-#include <limits>
 #include <string>
 #include <utility>
 
@@ -43,8 +41,5 @@ void refuse_unknown_arguments(CLI::App& program);
 
 // A failed parse in our words. Unknown arguments come first, because they are often why something else is missing.
 UsageError explain(const CLI::ParseError& error, CLI::App& program);
-
-// Refuses what is not a whole number in this range.
-CLI::Validator whole_number(std::int64_t smallest, std::int64_t largest = std::numeric_limits<std::int64_t>::max());
 
 }  // namespace routing

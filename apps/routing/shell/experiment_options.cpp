@@ -2,45 +2,28 @@
 
 #include "routing/config/resolve.h"
 #include "routing/data/prepared.h"
-#include "shell/command_line.h"
+#include "shell/options.h"
 
 #include <string>
-#include <utility>
+#include <vector>
 
 namespace routing {
-namespace {
-
-void add_short_name(CLI::App& app, ExperimentOptions& options, const std::string& name, const std::string& key,
-                    const std::pair<const char*, const char*>& type_and_text) {
-  app.add_option_function<std::string>(
-         name, [&options, key](const std::string& value) { options.short_settings.push_back(key + "=" + value); },
-         type_and_text.second)
-      ->type_name(type_and_text.first)
-      ->group("Run");
-}
-
-}  // namespace
 
 void add_experiment_options(CLI::App& app, ExperimentOptions& options) {
-  app.add_option("--preset", options.preset, "named experiment to start from; `routing presets` lists them")
-      ->type_name("NAME")
-      ->group("Model");
-  app.add_option("--config", options.file, "TOML file with configuration keys")->type_name("FILE")->group("Model");
-  app.add_option("--set", options.settings, "change one configuration key; may be repeated")
-      ->type_name("KEY=VALUE")
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-      ->group("Model");
-  add_short_name(app, options, "--data", "data.path",
-                 {"PATH", "any file, read as bytes, or the folder of a data set: see routing data info"});
-  app.add_flag("--require-whole", options.require_whole, "refuse a part of a data set instead of labelling its figures")
-      ->disable_flag_override()
-      ->group("Run");
-  add_short_name(app, options, "--steps", "train.steps", {"N", "optimiser steps"});
-  add_short_name(app, options, "--minutes", "train.minutes", {"M", "stop after M minutes, state saved"});
-  add_short_name(app, options, "--seed", "train.seed", {"N", "fixes weights, data order and dropout"});
-  add_short_name(app, options, "--precision", "train.precision",
-                 {"P", "of matrix products: fp32, bf16, or auto for what is fastest here"});
+  OptionGroup model(app, "Model");
+  model.add({"--preset NAME", "named experiment to start from; `routing presets` lists them"}, options.preset);
+  model.add({"--config FILE", "TOML file with configuration keys"}, options.file);
+  model.add(kSettingsOption, options.settings);
+  OptionGroup run_group(app, "Run");
+  std::vector<std::string>& given = options.short_settings;
+  run_group.add_key({"--data PATH", "any file, read as bytes, or the folder of a data set: see routing data info"},
+                    "data.path", given);
+  run_group.flag(kRequireWholeFlag, options.require_whole);
+  run_group.add_key({"--steps N", "optimiser steps"}, "train.steps", given);
+  run_group.add_key({"--minutes M", "stop after M minutes, state saved"}, "train.minutes", given);
+  run_group.add_key({"--seed N", "fixes weights, data order and dropout"}, "train.seed", given);
+  run_group.add_key({"--precision P", "of matrix products: fp32, bf16, or auto for what is fastest here"},
+                    "train.precision", given);
 }
 
 ExperimentConfig resolve_experiment(const ExperimentOptions& options) {

@@ -20,6 +20,24 @@ void print_pairs(const std::vector<std::pair<std::string, std::string>>& pairs, 
   for (const auto& [name, value] : pairs) std::cout << std::left << std::setw(column) << name << value << "\n";
 }
 
+Report& Report::fact(const std::string& key, nlohmann::ordered_json value) {
+  facts_[key] = std::move(value);
+  return *this;
+}
+
+Report& Report::line(const std::string& label, const std::string& text) {
+  lines_.emplace_back(label, text);
+  return *this;
+}
+
+void Report::print(bool json, int column) const {
+  if (json) {
+    std::cout << facts_ << "\n";
+  } else {
+    print_pairs(lines_, column);
+  }
+}
+
 void write_now(std::string_view text) {
   errno = 0;
   std::cout << text << std::flush;

@@ -1,6 +1,8 @@
 // Numbers and tables as the commands print them.
 #pragma once
 
+#include <nlohmann/json.hpp>
+
 #include <string>
 #include <string_view>
 #include <utility>
@@ -13,6 +15,19 @@ std::string fixed_digits(double value, int digits);
 
 // A line per pair on standard output: the name, padded to a column of so many letters, then the value.
 void print_pairs(const std::vector<std::pair<std::string, std::string>>& pairs, int column);
+
+// What a command found, said once: facts for programs, lines for people.
+class Report {
+ public:
+  Report& fact(const std::string& key, nlohmann::ordered_json value);
+  Report& line(const std::string& label, const std::string& text);
+  // On standard output: the facts as one JSON object on one line, or the lines as print_pairs() does.
+  void print(bool json, int column) const;
+
+ private:
+  nlohmann::ordered_json facts_ = nlohmann::ordered_json::object();
+  std::vector<std::pair<std::string, std::string>> lines_ = {};
+};
 
 // Text on standard output at once, for those who watch. If the reader of a pipe has gone, the program ends as SIGPIPE
 // ends others; any other failure is a FileError.

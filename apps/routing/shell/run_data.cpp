@@ -4,7 +4,7 @@
 #include "routing/data/prepared.h"
 #include "routing/model/weights.h"
 #include "routing/training/training_data.h"
-#include "shell/command_line.h"
+#include "shell/options.h"
 #include "shell/run_model.h"
 #include "train/training_display.h"
 
@@ -22,27 +22,16 @@ OtherData other_data(const RunDataOptions& options) {
 }  // namespace
 
 void add_model_options(CLI::App& app, RunDataOptions& options) {
-  app.add_option("--checkpoint", options.checkpoint, "which checkpoint of a run: best, last, or a step")
-      ->type_name("WHICH")
-      ->capture_default_str()
-      ->group("Model");
-  app.add_option("--precision", options.precision, "of matrix products: fp32, bf16 or auto; default: as trained")
-      ->type_name("P")
-      ->group("Model");
+  OptionGroup model(app, "Model");
+  model.add(kCheckpointOption, options.checkpoint);
+  model.add(kPrecisionOption, options.precision);
 }
 
 void add_data_options(CLI::App& app, RunDataOptions& options) {
-  app.add_option("--data", options.data, "file or folder; default: what the model was trained on")
-      ->type_name("PATH")
-      ->group("Data");
-  app.add_option("--vocabulary", options.vocabulary, "of words or subwords; default: the one the run keeps")
-      ->type_name("FILE")
-      ->group("Data");
-  app.add_option("--split", options.split, "train, valid or test")
-      ->type_name("PART")
-      ->check(CLI::IsMember({"train", "valid", "test"}))
-      ->capture_default_str()
-      ->group("Data");
+  OptionGroup data(app, "Data");
+  data.add(kDataOption, options.data);
+  data.add(kVocabularyOption, options.vocabulary);
+  data.add(kSplitOption, options.split, a_split());
 }
 
 RunModel load_run_model(const RunDataOptions& options, const std::string& command) {

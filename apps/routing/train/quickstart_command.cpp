@@ -6,10 +6,10 @@
 #include "routing/core/error.h"
 #include "routing/data/sources/byte_corpus.h"
 #include "routing/training/trainer.h"
-#include "shell/command_line.h"
 #include "shell/experiment_options.h"
 #include "shell/interrupts.h"
 #include "shell/json_text.h"
+#include "shell/options.h"
 #include "shell/output.h"
 #include "train/quickstart_scores.h"
 #include "train/quickstart_size.h"
@@ -244,30 +244,20 @@ int run(const QuickstartOptions& options, const ProgramOptions& program) {
 Command add_quickstart(CLI::App& program, const ProgramOptions& program_options) {
   const auto options = std::make_shared<QuickstartOptions>();
   CLI::App* app =
-      program.add_subcommand("quickstart",
-                             "Train a small model for a few minutes, evaluate it, draw pictures, sample text\n\n"
-                             "Two of its heads are routed, strictly causally. How large it is follows from the speed "
-                             "of the machine. The text is\n"
-                             "Webster's dictionary (Debian's dict-gcide); on 250,000 bytes of its last 2 MB, which are "
-                             "held out, the model is\n"
-                             "compared with gzip and xz. Started again, it goes on where it stopped.");
-  app->add_option("--out", options->out, "folder of the run")->type_name("DIR")->capture_default_str()->group("Run");
-  app->add_option("--minutes", options->minutes, "time for training")
-      ->type_name("M")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str()
-      ->group("Run");
-  app->add_option("--data", options->data, "another text, at least 4 MB")
-      ->type_name("FILE")
-      ->capture_default_str()
-      ->group("Run");
-  app->add_option("--set", options->settings, "change one configuration key; may be repeated")
-      ->type_name("KEY=VALUE")
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-      ->group("Run");
-  app->add_flag("--json", options->json, "print the result as JSON")->disable_flag_override()->group("Output");
-  app->footer("Example  routing quickstart\n" + exit_code_line());
+      add_command(program, "quickstart",
+                  "Train a small model for a few minutes, evaluate it, draw pictures, sample text\n\n"
+                  "Two of its heads are routed, strictly causally. How large it is follows from the speed "
+                  "of the machine. The text is\n"
+                  "Webster's dictionary (Debian's dict-gcide); on 250,000 bytes of its last 2 MB, which are "
+                  "held out, the model is\n"
+                  "compared with gzip and xz. Started again, it goes on where it stopped.",
+                  "routing quickstart");
+  OptionGroup run_group(*app, "Run");
+  run_group.add({"--out DIR", "folder of the run"}, options->out);
+  run_group.add({"--minutes M", "time for training"}, options->minutes, CLI::PositiveNumber);
+  run_group.add({"--data FILE", "another text, at least 4 MB"}, options->data);
+  run_group.add(kSettingsOption, options->settings);
+  OptionGroup(*app, "Output").flag(kJsonFlag, options->json);
   return {app, [options, app, &program_options] {
             options->any_given = app->count("--data") + app->count("--minutes") + app->count("--set") > 0;
             return run(*options, program_options);

@@ -4,6 +4,7 @@
 #include "routing/core/error.h"
 #include "routing/distributed/group/rendezvous.h"
 #include "routing/training/rank_log.h"
+#include "shell/option_names.h"
 #include "shell/process_arguments.h"
 #include "train/rank_launcher.h"
 
@@ -117,7 +118,8 @@ int run_as_rank(const RankPlace& place, const RankProcessOptions& options,
     end_process(self, failure, kFailed);
   };
   RankSession session(place, RankOptions{.timeout = options.timeout, .lost = lost}, self.status);
-  const auto fail = [&](const std::string& reason, bool secondary, int exit_code) {
+  const auto fail = [&](const std::string& message, bool secondary, int exit_code) {
+    const std::string reason = with_flags(message);
     RankFailure failure = session.fail(reason, secondary);
     // All ranks find a wrong configuration; each says so itself.
     if (exit_code == kWrongUsage) failure.reason = reason;

@@ -5,6 +5,7 @@
 #include "shell/command_line.h"
 #include "shell/experiment_options.h"
 #include "shell/interrupts.h"
+#include "shell/options.h"
 #include "train/rank_launcher.h"
 #include "train/rank_process.h"
 #include "train/training_display.h"
@@ -135,53 +136,33 @@ int run(const TrainOptions& options, const ProgramOptions& program) {
 
 Command add_train(CLI::App& program, const ProgramOptions& program_options) {
   const auto options = std::make_shared<TrainOptions>();
-  CLI::App* app = program.add_subcommand("train",
-                                         "Train a model on any file, as bytes, or on a data set\n\n"
-                                         "Writes config.toml, metrics.jsonl, TensorBoard events and checkpoints to "
-                                         "--out. Ctrl-C saves and stops; --resume\n"
-                                         "auto goes on as if nothing had happened.");
+  CLI::App* app = add_command(program, "train",
+                              "Train a model on any file, as bytes, or on a data set\n\n"
+                              "Writes config.toml, metrics.jsonl, TensorBoard events and checkpoints to "
+                              "--out. Ctrl-C saves and stops; --resume\n"
+                              "auto goes on as if nothing had happened.",
+                              "routing train --preset tiny-enwik8 --data enwik8 --out runs/first --steps 200");
   add_experiment_options(*app, options->experiment);
-  app->add_option("--out", options->out, "folder of the run")->type_name("DIR")->group("Run");
-  app->add_option("--resume", options->resume, "auto: go on from the newest whole checkpoint in --out")
-      ->type_name("auto")
-      ->check(CLI::IsMember({"auto"}))
-      ->group("Run");
-  app->add_option("--ranks", options->ranks,
-                  "processes on this machine that train together; each takes its share of train.batch_size")
-      ->type_name("N")
-      ->check(whole_number(1, kMostRanks))
-      ->capture_default_str()
-      ->group("Ranks");
-  app->add_option("--timeout", options->timeout_seconds, "end the run if a rank is lost for S seconds")
-      ->type_name("S")
-      ->check(whole_number(1, kLongestTimeout))
-      ->capture_default_str()
-      ->group("Ranks");
-  app->add_option("--restarts", options->restarts, "start again from the last checkpoint, up to K times")
-      ->type_name("K")
-      ->check(whole_number(0, kMostRanks))
-      ->capture_default_str()
-      ->group("Ranks");
-  app->add_flag("--shard-optimizer", options->shard_optimizer,
-                "each rank keeps its share of the optimiser's state (ZeRO stage 1)")
-      ->disable_flag_override()
-      ->group("Ranks");
-  app->add_option("--check-every", options->check_every, "steps after which ranks compare hashes of their models")
-      ->type_name("N")
-      ->check(whole_number(1))
-      ->capture_default_str()
-      ->group("Ranks");
-  app->add_option("--trace", options->trace_steps, "write a trace of the first N steps to ranks/, for Perfetto")
-      ->type_name("N")
-      ->check(whole_number(0))
-      ->capture_default_str()
-      ->group("Ranks");
-  app->add_flag("--dry-run", options->dry_run, "print the resolved configuration and stop")
-      ->disable_flag_override()
-      ->group("Output");
-  app->add_flag("--json", options->json, "print the result as JSON")->disable_flag_override()->group("Output");
-  app->footer("Example  routing train --preset tiny-enwik8 --data enwik8 --out runs/first --steps 200\n" +
-              exit_code_line());
+  OptionGroup run_group(*app, "Run");
+  run_group.add({"--out DIR", "folder of the run"}, options->out);
+  run_group.add({"--resume auto", "auto: go on from the newest whole checkpoint in --out"}, options->resume,
+                one_of({"auto"}));
+  OptionGroup ranks(*app, "Ranks");
+  ranks.add({"--ranks N", "processes on this machine that train together; each takes its share of train.batch_size"},
+            options->ranks, whole_number(1, kMostRanks));
+  ranks.add({"--timeout S", "end the run if a rank is lost for S seconds"}, options->timeout_seconds,
+            whole_number(1, kLongestTimeout));
+  ranks.add({"--restarts K", "start again from the last checkpoint, up to K times"}, options->restarts,
+            whole_number(0, kMostRanks));
+  ranks.flag({"--shard-optimizer", "each rank keeps its share of the optimiser's state (ZeRO stage 1)"},
+             options->shard_optimizer);
+  ranks.add({"--check-every N", "steps after which ranks compare hashes of their models"}, options->check_every,
+            whole_number(1));
+  ranks.add({"--trace N", "write a trace of the first N steps to ranks/, for Perfetto"}, options->trace_steps,
+            whole_number(0));
+  OptionGroup output(*app, "Output");
+  output.flag({"--dry-run", "print the resolved configuration and stop"}, options->dry_run);
+  output.flag(kJsonFlag, options->json);
   return {app, [options, &program_options] { return run(*options, program_options); }};
 }
 

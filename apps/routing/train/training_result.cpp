@@ -8,9 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iostream>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace routing {
@@ -32,33 +30,12 @@ nlohmann::ordered_json finite_or_null(double value) {
   return std::isfinite(value) ? nlohmann::ordered_json(value) : nlohmann::ordered_json(nullptr);
 }
 
-double bytes_per_step(const TrainingResult& result) {
-  return static_cast<double>(result.bytes_sent) / static_cast<double>(std::max<std::int64_t>(1, result.steps));
-}
-
-void print_as_json(const TrainingResult& result, const ResultOptions& options) {
-  const TrainerState& state = result.state;
-  nlohmann::ordered_json object{{"run", options.run.string()},
-                                {"end", end_word(result.end)},
-                                {"step", state.step},
-                                {"steps", options.config.train.steps},
-                                {"tokens", state.tokens},
-                                {"train_loss_nats", result.last_loss_nats},
-                                {"eval_loss_nats", finite_or_null(state.last_eval_nats)},
-                                {"best_eval_loss_nats", finite_or_null(state.best_eval_nats)},
-                                {"best_step", state.best_step},
-                                {"tokens_per_second", result.tokens_per_second},
-                                {"seconds", state.seconds},
-                                {"validity", validity_label(options.config)}};
-  if (options.ranks > 1) {
-    object["ranks"] = options.ranks;
-    object["waiting_share"] = result.waiting_seconds / std::max(1e-9, result.step_seconds);
-    object["bytes_sent_per_step"] = bytes_per_step(result);
-  }
-  const ScoreUnit& unit = score_unit(options.kind);
-  if (std::isfinite(state.last_eval_nats)) object["eval_" + unit.key] = score(options.kind, state.last_eval_nats);
-  if (!options.data_label.empty()) object["data_label"] = options.data_label;
-  std::cout << object << "\n";
+// How to go on from here.
+std::string next_command(TrainingEnd end, const ResultOptions& options) {
+  if (end == TrainingEnd::finished) return "routing eval " + options.run.string() + " --split test";
+  return "routing train --out " + options.run.string() + " --resume auto" +
+         (options.ranks > 1 ? " --ranks " + std::to_string(options.ranks) : "") +
+         (end == TrainingEnd::out_of_time ? " --minutes " + fixed_digits(2.0 * options.config.train.minutes, 2) : "");
 }
 
 }  // namespace
@@ -69,41 +46,41 @@ std::string score_text(TokenKind kind, double nats_per_token) {
 }
 
 void print_training_result(const TrainingResult& result, const ResultOptions& options) {
-  if (options.json) {
-    print_as_json(result, options);
-    return;
-  }
   const TrainerState& state = result.state;
-  std::vector<std::pair<std::string, std::string>> lines{
-      {"run", options.run.string() + " (" + end_word(result.end) + ")"},
-      {"step", std::to_string(state.step) + " of " + std::to_string(options.config.train.steps) + ", " +
-                   std::to_string(state.tokens) + " tokens in " + fixed_digits(state.seconds, 0) + " s"}};
-  if (result.last_loss_nats > 0.0) lines.emplace_back("train", score_text(options.kind, result.last_loss_nats));
-  if (std::isfinite(state.last_eval_nats)) {
-    lines.emplace_back(options.config.eval.split, score_text(options.kind, state.last_eval_nats) + ", best " +
-                                                      score_text(options.kind, state.best_eval_nats) + " at step " +
-                                                      std::to_string(state.best_step));
+  const ExperimentConfig& config = options.config;
+  const std::string validity = validity_label(config);
+  const bool evaluated = std::isfinite(state.last_eval_nats);
+  const auto score_of = [&](double nats) { return score_text(options.kind, nats); };
+  Report report;
+  report.fact("run", options.run.string()).fact("end", end_word(result.end));
+  report.line("run", options.run.string() + " (" + end_word(result.end) + ")");
+  report.fact("step", state.step).fact("steps", config.train.steps).fact("tokens", state.tokens);
+  report.line("step", std::to_string(state.step) + " of " + std::to_string(config.train.steps) + ", " +
+                          std::to_string(state.tokens) + " tokens in " + fixed_digits(state.seconds, 0) + " s");
+  report.fact("train_loss_nats", result.last_loss_nats);
+  if (result.last_loss_nats > 0.0) report.line("train", score_of(result.last_loss_nats));
+  report.fact("eval_loss_nats", finite_or_null(state.last_eval_nats));
+  report.fact("best_eval_loss_nats", finite_or_null(state.best_eval_nats)).fact("best_step", state.best_step);
+  if (evaluated) {
+    report.line(config.eval.split, score_of(state.last_eval_nats) + ", best " + score_of(state.best_eval_nats) +
+                                       " at step " + std::to_string(state.best_step));
   }
-  const std::string validity = validity_label(options.config);
-  lines.emplace_back("validity", options.data_label.empty() ? validity : validity + ", " + options.data_label);
-  lines.emplace_back("rate", fixed_digits(result.tokens_per_second, 0) + " tokens/s");
+  report.fact("tokens_per_second", result.tokens_per_second).fact("seconds", state.seconds).fact("validity", validity);
+  report.line("validity", options.data_label.empty() ? validity : validity + ", " + options.data_label);
+  report.line("rate", fixed_digits(result.tokens_per_second, 0) + " tokens/s");
   if (options.ranks > 1) {
-    lines.emplace_back("ranks",
-                       std::to_string(options.ranks) + ", " +
-                           fixed_digits(100.0 * result.waiting_seconds / std::max(1e-9, result.step_seconds), 1) +
-                           " % of the time waiting, " + fixed_digits(bytes_per_step(result) / (1 << 20), 2) +
-                           " MiB sent per step by each");
+    const double waiting = result.waiting_seconds / std::max(1e-9, result.step_seconds);
+    const double bytes =
+        static_cast<double>(result.bytes_sent) / static_cast<double>(std::max<std::int64_t>(1, result.steps));
+    report.fact("ranks", options.ranks).fact("waiting_share", waiting).fact("bytes_sent_per_step", bytes);
+    report.line("ranks", std::to_string(options.ranks) + ", " + fixed_digits(100.0 * waiting, 1) +
+                             " % of the time waiting, " + fixed_digits(bytes / (1 << 20), 2) +
+                             " MiB sent per step by each");
   }
-  const std::string ranks = options.ranks > 1 ? " --ranks " + std::to_string(options.ranks) : "";
-  if (result.end == TrainingEnd::interrupted) {
-    lines.emplace_back("go on", "routing train --out " + options.run.string() + " --resume auto" + ranks);
-  } else if (result.end == TrainingEnd::out_of_time) {
-    lines.emplace_back("go on", "routing train --out " + options.run.string() + " --resume auto" + ranks +
-                                    " --minutes " + fixed_digits(2.0 * options.config.train.minutes, 2));
-  } else {
-    lines.emplace_back("evaluate", "routing eval " + options.run.string() + " --split test");
-  }
-  print_pairs(lines, 10);
+  if (evaluated) report.fact("eval_" + score_unit(options.kind).key, score(options.kind, state.last_eval_nats));
+  if (!options.data_label.empty()) report.fact("data_label", options.data_label);
+  report.line(result.end == TrainingEnd::finished ? "evaluate" : "go on", next_command(result.end, options));
+  report.print(options.json, 10);
 }
 
 }  // namespace routing

@@ -57,7 +57,7 @@ void require_sizes(const AttentionSizes& sizes) {
     require<ConfigError>(value >= 1, name, " is ", value, ", but it must be at least 1");
   }
   require<ConfigError>(sizes.window <= sizes.n, "window ", sizes.window, " is longer than the sequence of ", sizes.n,
-                       " tokens; lower --window or raise --tokens");
+                       " tokens; lower `window` or raise `n`");
 }
 
 HeadGroupConfig routed_heads(const std::string& selection, const AttentionSizes& sizes) {

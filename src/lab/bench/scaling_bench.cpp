@@ -100,7 +100,7 @@ std::vector<Row> bench_cluster_sweep(const ScalingBench& bench, const ClusterSwe
   require_enough_repeats(bench.runner);
   require_range("clusters", sweep.from, sweep.to);
   require<ConfigError>(sweep.to <= sweep.n, "clusters go up to ", sweep.to, ", but the sequence has ", sweep.n,
-                       " tokens; lower --clusters-to or raise --sweep-tokens");
+                       " tokens; lower `sweep.to` or raise `sweep.n`");
   run_small_once({bench.patterns.front()}, {bench.precision});
   std::vector<Subject> subjects;
   for (std::int64_t clusters = sweep.from; clusters <= sweep.to; clusters *= 2) {

@@ -30,7 +30,7 @@ class Batches {
     if (!bench.data.empty()) {
       corpus = std::make_unique<ByteCorpus>(bench.data);
       require<InputError>(corpus->size() >= size, bench.data.string(), ": ", corpus->size(),
-                          " bytes, but a batch takes ", size, "; lower --tokens or --batch");
+                          " bytes, but a batch takes ", size, "; lower `train.sequence_length` or `train.batch_size`");
     }
     const std::int64_t most = corpus ? corpus->size() / size : batches;
     RandomStream stream(train.seed, "bench bytes");

@@ -96,7 +96,7 @@ void require_comparable(std::span<const LeakRun> runs) {
   require<InputError>(!runs.empty(), "leak: there are no runs, but at least 1 is needed");
   const LeakRun& first = runs.front();
   require<InputError>(first.likelihood.window_nats.size() >= 2, "leak: ", first.likelihood.window_nats.size(),
-                      " window was measured, but an interval over windows needs at least 2; raise --windows");
+                      " window was measured, but an interval over windows needs at least 2; raise `windows`");
   std::set<std::pair<std::string, std::uint64_t>> names;
   for (const LeakRun& run : runs) {
     require<InputError>(names.emplace(run.selection, run.seed).second, "leak: two runs are ", run.selection,

@@ -16,7 +16,7 @@ double steady_seconds() {
 
 void require_enough_repeats(const RunnerOptions& options) {
   require<ConfigError>(options.repeats >= kFewestRepeats, "repeats is ", options.repeats,
-                       ", but a median needs at least ", kFewestRepeats, " runs; raise --repeats");
+                       ", but a median needs at least ", kFewestRepeats, " runs; raise `repeats`");
 }
 
 std::vector<Timing> run_in_turns(const std::vector<Case>& cases, const RunnerOptions& options) {

@@ -93,7 +93,7 @@ TableSpec recall() {
       "Content heads read about 114 keys per query in every row but `full`; distance.md has the count, which for lists "
       "that "
       "follow the content is known after training only.",
-      "There is one scale: --scale paper is the same."};
+      "There is one scale: paper is the same."};
   spec.rows = {
       recall_row("full", "full attention", {"attention.content=full"}),
       recall_row("local", "local, window 116", {"attention.content=local", "local.window=116"}),
@@ -138,7 +138,7 @@ TableSpec leak() {
                  .baseline = "local",
                  .data = "the file enwik8"};
   spec.notes = {"Teacher-forced, over the whole test part; leak.md has what remains without the future.",
-                "--scale paper trains enwik8-paper with each selection instead."};
+                "The scale paper trains enwik8-paper with each selection instead."};
   const auto row = [](const std::string& id, const std::string& name, const std::string& setting) {
     std::vector<std::string> paper{setting};
     // As enwik8-causal, but for the selection.

@@ -36,11 +36,11 @@ void refuse_own_keys(const TableOptions& options) {
   struct OwnKey {
     std::string_view key, instead;
   };
-  for (const OwnKey& own : std::array<OwnKey, 4>{{{"train.steps", "--steps"},
-                                                  {"train.minutes", "--minutes"},
-                                                  {"train.seed", "--seeds"},
-                                                  {"data.path", "--data"}}}) {
-    require<ConfigError>(!is_set(options.settings, own.key), "--set ", own.key,
+  for (const OwnKey& own : std::array<OwnKey, 4>{{{"train.steps", "`steps`"},
+                                                  {"train.minutes", "`minutes`"},
+                                                  {"train.seed", "`seeds`"},
+                                                  {"data.path", "`data`"}}}) {
+    require<ConfigError>(!is_set(options.settings, own.key), "`settings` ", own.key,
                          ": a table decides this for all its rows; use ", own.instead);
   }
 }
@@ -55,13 +55,14 @@ TablePlan wanted_plan(const TableSpec& spec, const TableOptions& options) {
 void require_agreement(const TablePlan& decided, const TableSpec& spec, const TableOptions& options) {
   const std::string folder = options.folder.string();
   require<ConfigError>(decided.table == spec.name, folder, ": holds the table ", decided.table, ", not ", spec.name,
-                       "; choose another --out");
+                       "; choose another `folder`");
   require<ConfigError>(!options.scale || *options.scale == decided.scale, folder, ": was begun at ",
-                       to_string(decided.scale), " scale, not ", to_string(*options.scale), "; choose another --out");
+                       to_string(decided.scale), " scale, not ", to_string(*options.scale),
+                       "; choose another `folder`");
   require<ConfigError>(options.steps == 0 || options.steps == decided.steps, folder, ": its rows have ", decided.steps,
-                       " steps, not ", options.steps, "; leave out --steps, or choose another --out");
+                       " steps, not ", options.steps, "; leave out `steps`, or choose another `folder`");
   require<ConfigError>(options.settings == decided.settings, folder, ": was begun as ", plan_text(decided),
-                       "; give the same --set again, or choose another --out");
+                       "; give the same `settings` again, or choose another `folder`");
 }
 
 // Median seconds of a step of the row.
@@ -92,8 +93,8 @@ std::int64_t decided_steps(const TableSpec& spec, const TableOptions& options, c
                            const std::vector<std::size_t>& rows) {
   if (options.steps > 0) return options.steps;
   if (options.minutes > 0.0) {
-    require<ConfigError>(spec.kind == TableKind::trained, "--minutes: ", spec.name,
-                         " times steps and does not train; say how many with --steps");
+    require<ConfigError>(spec.kind == TableKind::trained, "`minutes`: ", spec.name,
+                         " times steps and does not train; say how many with `steps`");
     TablePlan few = plan;
     few.steps = kFewestSteps;
     return steps_for_minutes(spec, options, few, rows);

@@ -173,7 +173,7 @@ std::vector<RowResult> TableFolder::read_results(const std::string& table) const
 std::string plan_text(const TablePlan& plan) {
   std::string text = "table " + plan.table + " at " + std::string(to_string(plan.scale)) + " scale, " +
                      std::to_string(plan.steps) + " steps";
-  for (const std::string& setting : plan.settings) text += ", --set " + setting;
+  for (const std::string& setting : plan.settings) text += ", " + setting;
   return text;
 }
 

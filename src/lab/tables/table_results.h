@@ -77,7 +77,7 @@ class TableFolder {
   std::filesystem::path folder_;
 };
 
-// "table cifar10-ablation at tiny scale, 300 steps, --set a=b".
+// "table cifar10-ablation at tiny scale, 300 steps, a=b".
 std::string plan_text(const TablePlan& plan);
 
 // Numbers of routed rows of the table (places in spec.rows) by the mean of their metric, best first; only those with

@@ -124,7 +124,7 @@ class TableRunner {
 
 void require_data(const TableSpec& spec, const TableOptions& options) {
   require<ConfigError>(spec.data.empty() || !options.data.empty(), spec.name, ": no data to train on; name ", spec.data,
-                       " with --data PATH");
+                       " with `data`");
 }
 
 // One line per run, before and after it.
@@ -139,7 +139,7 @@ TablePart parse_table_part(const std::string& text) {
   const auto index = number_in<std::int64_t>(std::string_view(text).substr(0, slash));
   const auto count =
       slash == std::string::npos ? std::nullopt : number_in<std::int64_t>(std::string_view(text).substr(slash + 1));
-  require<ConfigError>(index && count && *index >= 1 && *index <= *count, "--part ", text,
+  require<ConfigError>(index && count && *index >= 1 && *index <= *count, "`part` ", text,
                        ": write I/N with 1 <= I <= N, such as 1/2 and 2/2 for two processes");
   return {*index, *count};
 }
@@ -149,14 +149,14 @@ std::vector<std::uint64_t> parse_seeds(const std::string& text) {
   std::istringstream words(text);
   for (std::string word; std::getline(words, word, ',');) {
     const auto seed = number_in<std::int64_t>(word);
-    require<ConfigError>(seed && *seed >= 0, "--seeds ", text, ": '", word,
+    require<ConfigError>(seed && *seed >= 0, "`seeds` ", text, ": '", word,
                          "' is not a seed; write whole numbers with commas between them, such as 1,2,3");
     const auto value = static_cast<std::uint64_t>(*seed);
-    require<ConfigError>(std::find(seeds.begin(), seeds.end(), value) == seeds.end(), "--seeds ", text, ": ", word,
+    require<ConfigError>(std::find(seeds.begin(), seeds.end(), value) == seeds.end(), "`seeds` ", text, ": ", word,
                          " is there twice; a second run would be the same");
     seeds.push_back(value);
   }
-  require<ConfigError>(!seeds.empty(), "--seeds: names no seed; write whole numbers, such as 1,2,3");
+  require<ConfigError>(!seeds.empty(), "`seeds`: names no seed; write whole numbers, such as 1,2,3");
   return seeds;
 }
 

@@ -29,21 +29,22 @@ std::vector<std::string> ids_of(const TableSpec& spec) {
 
 // Numbers are those of the list, from 1.
 std::size_t index_of_number(const TableSpec& spec, std::int64_t number, const std::string& word) {
-  require<ConfigError>(number >= 1 && number <= static_cast<std::int64_t>(spec.rows.size()), "--rows ", word,
+  require<ConfigError>(number >= 1 && number <= static_cast<std::int64_t>(spec.rows.size()), "`rows` ", word,
                        ": there is no row ", number, "; ", spec.name, " has rows 1 to ", spec.rows.size());
   return static_cast<std::size_t>(number - 1);
 }
 
 void require_runnable(const TableRow& row) {
-  require<ConfigError>(!row.is_literature, "row '", row.id, "' (", row.name,
-                       ") is a published figure of others and cannot be run; choose rows that --list does not call "
-                       "reported");
+  require<ConfigError>(
+      !row.is_literature, "row '", row.id, "' (", row.name,
+      ") is a published figure of others and cannot be run; choose rows that `table_specs` does not call "
+      "reported");
 }
 
 std::vector<std::size_t> best_rows(const std::string& word, const std::vector<std::size_t>& ranked) {
   const auto count = number_in<std::int64_t>(std::string_view(word).substr(5));
-  require<ConfigError>(count && *count >= 1, "--rows ", word, ": write best:K with a whole number K of at least 1");
-  require<ConfigError>(*count <= static_cast<std::int64_t>(ranked.size()), "--rows ", word, ": only ", ranked.size(),
+  require<ConfigError>(count && *count >= 1, "`rows` ", word, ": write best:K with a whole number K of at least 1");
+  require<ConfigError>(*count <= static_cast<std::int64_t>(ranked.size()), "`rows` ", word, ": only ", ranked.size(),
                        " routed rows have results so far; run more of them first, or ask for fewer");
   return {ranked.begin(), ranked.begin() + *count};
 }
@@ -64,7 +65,7 @@ std::vector<std::size_t> rows_of_word(const TableSpec& spec, const std::string& 
     return {begin};
   }
   const auto last = number_in<std::int64_t>(std::string_view(word).substr(dash + 1));
-  require<ConfigError>(last && *last >= *first, "--rows ", word, ": a range is written FIRST-LAST, such as 4-9");
+  require<ConfigError>(last && *last >= *first, "`rows` ", word, ": a range is written FIRST-LAST, such as 4-9");
   const std::size_t end = index_of_number(spec, *last, word);
   std::vector<std::size_t> rows;
   for (std::size_t row = begin; row <= end; ++row) rows.push_back(row);
@@ -117,14 +118,14 @@ const TableSpec& table_spec(std::string_view name) {
     names.push_back(spec.name);
   }
   throw ConfigError("there is no table '" + std::string(name) + "'" + did_you_mean(name, names) +
-                    " routing table --list shows all");
+                    " `table_specs` shows all");
 }
 
 const TableRow& table_row(const TableSpec& spec, std::string_view id) {
   const auto found =
       std::find_if(spec.rows.begin(), spec.rows.end(), [&](const TableRow& row) { return row.id == id; });
   require<ConfigError>(found != spec.rows.end(), spec.name, " has no row '", id, "'", did_you_mean(id, ids_of(spec)),
-                       " routing table ", spec.name, " --list shows all");
+                       " `table_specs` shows all");
   return *found;
 }
 
@@ -159,8 +160,7 @@ std::vector<std::size_t> select_rows(const TableSpec& spec, const std::string& t
   for (const std::size_t row : rows) {
     if (!spec.rows[row].is_literature) result.push_back(row);
   }
-  require<ConfigError>(!result.empty(), "--rows ", text, ": names no row that can be run; routing table ", spec.name,
-                       " --list shows all");
+  require<ConfigError>(!result.empty(), "`rows` ", text, ": names no row that can be run; `table_specs` shows all");
   return result;
 }
 

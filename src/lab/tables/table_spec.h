@@ -125,9 +125,9 @@ struct RowChoice {
 // the presets SET-causal. A ConfigError for a literature row.
 ExperimentConfig row_config(const TableRow& row, const RowChoice& choice);
 
-// Rows of a list such as "local,4,6-9,best:2": ids, numbers from 1 as --list shows them, ranges of numbers, and the
-// best K of `ranked`. In the order of the table, each once; an empty text means all. Literature rows are left out, and
-// refused where they are named. A ConfigError names the nearest id, or how many there are.
+// Rows of a list such as "local,4,6-9,best:2": ids, numbers from 1 in the order of the table, ranges of numbers, and
+// the best K of `ranked`. In the order of the table, each once; an empty text means all. Literature rows are left out,
+// and refused where they are named. A ConfigError names the nearest id, or how many there are.
 std::vector<std::size_t> select_rows(const TableSpec& spec, const std::string& text,
                                      const std::vector<std::size_t>& ranked);
 

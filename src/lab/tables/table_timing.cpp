@@ -64,7 +64,7 @@ bool take_rounds(std::vector<TimedRow>& rows, const TableOptions& options, std::
 }  // namespace
 
 TableOutcome time_table(const TableSpec& spec, const TableOptions& options, const TablePlan& plan) {
-  require<ConfigError>(options.part.count == 1, "--part: the rows of ", spec.name,
+  require<ConfigError>(options.part.count == 1, "`part`: the rows of ", spec.name,
                        " are timed in turns, by one process; leave it out");
   const TableFolder folder(options.folder);
   TableOutcome outcome{.runs = static_cast<std::int64_t>(options.seeds.size())};

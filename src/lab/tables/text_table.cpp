@@ -155,7 +155,7 @@ TableSpec text_table() {
       "Bytes, sequences of 4,096, two layers of 128 with 8 local heads of window 128; two heads are added in the top "
       "layer (presets/table-text.toml).",
       "recurrence.md has the bits by how far back a target could be found, and paired intervals of the differences.",
-      "There is one scale: --scale paper is the same."};
+      "There is one scale: paper is the same."};
   const std::string plain_self = "routing.self=only_if_alone";
   spec.rows = {
       text_row("local", "local", "(none added)", {"attention.content_heads=0"}),

@@ -63,9 +63,9 @@ std::vector<KeySetting> settings_of_options(const std::vector<std::string>& opti
   std::vector<KeySetting> settings;
   for (const std::string& option : options) {
     const std::size_t equals = option.find('=');
-    require<ConfigError>(equals != std::string::npos, "--set ", option,
+    require<ConfigError>(equals != std::string::npos, "`settings` ", option,
                          ": there is no '='; write KEY=VALUE, such as train.steps=200");
-    settings.push_back({option.substr(0, equals), option.substr(equals + 1), "--set " + option});
+    settings.push_back({option.substr(0, equals), option.substr(equals + 1), "`settings` " + option});
   }
   return settings;
 }
@@ -106,7 +106,7 @@ ExperimentConfig resolve(const ConfigSources& sources) {
     const std::string text = contents_of(sources.file);
     const std::string base = base_of_toml(text, sources.file.string());
     require<ConfigError>(base.empty() || sources.preset.empty(), sources.file.string(), ": base = \"", base,
-                         "\", but --preset ", sources.preset, " was given too; a run starts from one of them");
+                         "\", but `preset` ", sources.preset, " was given too; a run starts from one of them");
     apply_toml(config, text, sources.file.string());
   }
   apply_settings(config, settings_of_environment(sources.environment));

@@ -15,7 +15,7 @@ struct ConfigSources {
   std::string preset = {};                                            // a name of presets/; empty means none
   std::filesystem::path file = {};                                    // TOML; empty means none; its base: toml.h
   std::vector<std::pair<std::string, std::string>> environment = {};  // as from routing_environment()
-  std::vector<std::string> settings = {};                             // "train.steps=200", as given to --set
+  std::vector<std::string> settings = {};                             // such as "train.steps=200"
 };
 
 // The resolved and validated configuration. Inside each source routing.preset goes first. Errors begin with the source:

@@ -27,7 +27,7 @@ std::string missing_bytes(DataFormat format, std::int64_t bytes) {
 }  // namespace
 
 Dataset::Dataset(const DataConfig& config, const PrepareOptions& options) : path_(config.path) {
-  require<ConfigError>(!config.path.empty(), "data.path is empty; name a file or folder with --data PATH");
+  require<ConfigError>(!config.path.empty(), "no data are named; name a file or folder with `data.path`");
   if (is_prepared(path_)) {
     open_folder(path_);
     require_as_asked(config);

@@ -132,7 +132,7 @@ class UnfinishedFolder {
     fs::remove_all(folder_, error);
     fs::create_directories(folder_, error);
     require<FileError>(!error, folder_.string(), ": cannot be made: ", error.message(),
-                       "; choose a folder that you may write to, with --out or data.cache");
+                       "; choose a folder that you may write to, with `folder` or data.cache");
   }
   ~UnfinishedFolder() {
     std::error_code ignored;
@@ -191,8 +191,9 @@ AnySource source_of(const DataConfig& config) {
   const DataFormat format = config.format == DataFormat::automatic ? detect_format(config.path) : config.format;
   const TokenKind kind = token_kind(format, config.tokens);
   const bool one_file = format == DataFormat::bytes || format == DataFormat::enwik8;
-  require<ConfigError>(!one_file || kind != TokenKind::bytes, config.path,
-                       ": is a file of bytes, which needs no preparation; train on it with --data, or choose --tokens");
+  require<ConfigError>(
+      !one_file || kind != TokenKind::bytes, config.path,
+      ": is a file of bytes, which needs no preparation; train on it as it is, or choose other `data.tokens`");
   return open_source(config.path, {.format = format, .tokens = kind, .image_size = config.image_size});
 }
 
@@ -243,7 +244,7 @@ fs::path tidy_path(const fs::path& path) {
 
 void require_whole_if_asked(const DataConfig& config, const std::string& missing) {
   require<ConfigError>(!config.require_whole || missing.empty(), config.path, ": is not whole: ", missing,
-                       "; fetch the rest, or leave out --require-whole to have figures labelled");
+                       "; fetch the rest, or leave out `data.require_whole` to have figures labelled");
 }
 
 std::int64_t count_words(std::string_view text) {

@@ -55,7 +55,7 @@ void check_same_model(RankGroup& ranks, SequenceModel& model, std::int64_t step)
                           own[static_cast<std::size_t>(part)].part, " have hash ",
                           hexadecimal(static_cast<std::uint64_t>(hash[rank * parts + part])), " on rank ", rank,
                           ", but ", hexadecimal(static_cast<std::uint64_t>(hash[part])),
-                          " on rank 0; go on from the last checkpoint with --resume auto, with the same processors or ",
+                          " on rank 0; go on from the last checkpoint with `resume`, with the same processors or ",
                           "one ROUTING_ISA for all ranks");
     }
   }

@@ -69,7 +69,7 @@ void make_folder(const fs::path& path) {
   fs::remove_all(path, error);
   fs::create_directories(path, error);
   require<FileError>(!error, path.string(), ": the checkpoint's folder cannot be made: ", error.message(),
-                     "; free space or choose an --out that can be written");
+                     "; free space or choose a `run` that can be written");
 }
 
 }  // namespace

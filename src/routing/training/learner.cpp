@@ -15,8 +15,7 @@
 namespace routing {
 namespace {
 
-constexpr const char* kRemedy =
-    ". Go on from a checkpoint with --resume auto and a lower train.learning_rate or train.clip";
+constexpr const char* kRemedy = ". Go on from a checkpoint with `resume` and a lower train.learning_rate or train.clip";
 
 }  // namespace
 

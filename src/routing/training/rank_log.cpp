@@ -18,7 +18,7 @@ RankLog::RankLog(const std::filesystem::path& run, int rank) {
   std::error_code error;
   std::filesystem::create_directories(path.parent_path(), error);
   require<FileError>(!error, path.parent_path().string(), ": cannot be made: ", error.message(),
-                     "; choose an --out that can be written");
+                     "; choose a `run` that can be written");
   file_ = std::make_unique<AppendFile>(path);
 }
 

@@ -47,11 +47,11 @@ bool RunDirectory::exists() const {
 
 void RunDirectory::create(const ExperimentConfig& config) const {
   require<ConfigError>(!exists(), folder_.string(),
-                       ": holds a run already; go on with it by --resume auto, or choose another --out");
+                       ": holds a run already; go on with it by `resume`, or choose another `run`");
   std::error_code error;
   fs::create_directories(checkpoints_folder(), error);
   require<FileError>(!error, folder_.string(), ": the run's folder cannot be made: ", error.message(),
-                     "; choose an --out that can be written");
+                     "; choose a `run` that can be written");
   replace_config(config);
 }
 
@@ -61,8 +61,7 @@ void RunDirectory::replace_config(const ExperimentConfig& config) const {
 
 ExperimentConfig RunDirectory::read_config() const {
   require<FileError>(exists(), folder_.string(),
-                     ": holds no run (no config.toml); give the folder that routing train "
-                     "--out wrote");
+                     ": holds no run (no config.toml); give a folder that a training had as its `run`");
   const std::string text = read_file(config_file());
   ExperimentConfig config;
   apply_toml(config, text, config_file().string());
@@ -87,12 +86,10 @@ std::optional<CheckpointPlace> RunDirectory::newest_checkpoint() const {
 
 CheckpointPlace RunDirectory::find_checkpoint(const std::string& which) const {
   require<FileError>(exists(), folder_.string(),
-                     ": holds no run (no config.toml); give the folder that routing train "
-                     "--out wrote");
+                     ": holds no run (no config.toml); give a folder that a training had as its `run`");
   const auto all = whole_checkpoints();
   require<FileError>(!all.empty(), folder_.string(),
-                     ": holds no whole checkpoint yet; go on with  routing train --out ", folder_.string(),
-                     " --resume auto");
+                     ": holds no whole checkpoint yet; train it on by `Trainer` with `resume`");
   if (which == "last") return all.back();
   std::int64_t step = -1;
   if (which == "best") {
@@ -169,7 +166,7 @@ void require_same_run(const ExperimentConfig& run, const ExperimentConfig& asked
     }
   }
   require<ConfigError>(differences.empty(), folder, ": the run has another configuration: ", differences,
-                       "; resume with its own (leave these out), or choose another --out");
+                       "; resume with its own (leave these out), or choose another `run`");
 }
 
 }  // namespace routing

@@ -14,12 +14,11 @@ RunLock::RunLock(const std::filesystem::path& folder) {
   const std::filesystem::path path = folder / "lock";
   file_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
   require<FileError>(file_ >= 0, path.string(), ": cannot be made: ", std::strerror(errno),
-                     "; choose an --out that can be written");
+                     "; choose a `run` that can be written");
   if (::flock(file_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
   ::close(file_);
   throw BusyError(folder.string() +
-                  ": another process is training into this folder; wait for it, or choose another "
-                  "--out");
+                  ": another process is training into this folder; wait for it, or choose another `run`");
 }
 
 RunLock::~RunLock() {

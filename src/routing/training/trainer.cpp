@@ -168,7 +168,7 @@ void Trainer::log_step(const StepResult& result) {
 void Trainer::evaluate() {
   const Evaluation likelihood = data_->evaluate(learner_);
   require<NotFiniteError>(std::isfinite(likelihood.nats), "step ", state_.step, ": the loss on ", config_.eval.split,
-                          " is ", likelihood.nats, "; go on from the checkpoint before with --resume auto and a lower ",
+                          " is ", likelihood.nats, "; go on from the checkpoint before with `resume` and a lower ",
                           "train.learning_rate or train.clip");
   state_.last_eval_step = state_.step;
   state_.last_eval_nats = likelihood.nats_per_token();
@@ -200,7 +200,7 @@ void Trainer::save() {
   for (const auto& [name, value] : named_tensors(learner_.model())) {
     require<NotFiniteError>(!value.is_floating_point() || at::isfinite(value).all().item<bool>(), "step ", state_.step,
                             ": ", name, " is not finite and was not saved; go on from the checkpoint before with ",
-                            "--resume auto and a lower train.learning_rate or train.clip");
+                            "`resume` and a lower train.learning_rate or train.clip");
   }
   ranks_.check_models(state_.step);
   saved_step_ = state_.step;

@@ -1,11 +1,10 @@
 // Local attention over nine tokens with the installed library, against a softmax over a mask.
-#include <routing/attention/patterns/position_patterns.h>
-#include <routing/ops/attend/attend.h>
-
 #include <torch/torch.h>
 
 #include <cmath>
 #include <cstdio>
+#include <routing/attention/patterns/position_patterns.h>
+#include <routing/ops/attend/attend.h>
 
 int main() {
   const at::Tensor q = at::randn({1, 2, 9, 8});

@@ -1,9 +1,8 @@
 // A layer norm by the installed kernels, without torch.
-#include <routing/kernels/dispatch/isa.h>
-#include <routing/kernels/pointwise/layer_norm.h>
-
 #include <cmath>
 #include <cstdio>
+#include <routing/kernels/dispatch/isa.h>
+#include <routing/kernels/pointwise/layer_norm.h>
 #include <vector>
 
 int main() {

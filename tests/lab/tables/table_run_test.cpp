@@ -177,11 +177,11 @@ TEST_F(SmallTable, WhatWasDecidedStays) {
   EXPECT_NE(refusal([](TableOptions& o) { o.steps = 5; }).find("3 steps, not 5"), std::string::npos);
   EXPECT_NE(refusal([](TableOptions& o) { o.scale = TableScale::paper; }).find("tiny scale, not paper"),
             std::string::npos);
-  EXPECT_NE(refusal([](TableOptions& o) { o.settings = {"train.beta1=0.8"}; }).find("the same --set"),
+  EXPECT_NE(refusal([](TableOptions& o) { o.settings = {"train.beta1=0.8"}; }).find("the same `settings`"),
             std::string::npos);
-  EXPECT_NE(refusal([](TableOptions& o) { o.settings = {"train.steps=9"}; }).find("use --steps"), std::string::npos);
-  EXPECT_NE(refusal([](TableOptions& o) { o.settings = {"train.seed=9"}; }).find("use --seeds"), std::string::npos);
-  EXPECT_NE(refusal([](TableOptions& o) { o.data = ""; }).find("name any file with --data"), std::string::npos);
+  EXPECT_NE(refusal([](TableOptions& o) { o.settings = {"train.steps=9"}; }).find("use `steps`"), std::string::npos);
+  EXPECT_NE(refusal([](TableOptions& o) { o.settings = {"train.seed=9"}; }).find("use `seeds`"), std::string::npos);
+  EXPECT_NE(refusal([](TableOptions& o) { o.data = ""; }).find("name any file with `data`"), std::string::npos);
   spec_.name = "another";
   EXPECT_THROW(run_table(spec_, given), Error);
 }

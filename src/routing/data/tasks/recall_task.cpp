@@ -13,8 +13,7 @@ namespace {
 std::uint64_t number_of_part(std::string_view part) {
   const std::vector<std::string>& names = split_names();
   const auto found = std::find(names.begin(), names.end(), part);
-  require<InputError>(found != names.end(), "recall: '", part,
-                      "' is not part of the data; name train, valid or test");
+  require<InputError>(found != names.end(), "recall: '", part, "' is not part of the data; name train, valid or test");
   return static_cast<std::uint64_t>(found - names.begin());
 }
 

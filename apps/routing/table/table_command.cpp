@@ -7,6 +7,7 @@
 #include "shell/command_line.h"
 #include "shell/interrupts.h"
 #include "shell/json_text.h"
+#include "shell/options.h"
 #include "train/training_display.h"
 #include "version.h"
 
@@ -190,65 +191,39 @@ int run(const TableCommandOptions& options, const ProgramOptions& program) {
 }
 
 void add_run_options(CLI::App& app, TableCommandOptions& options) {
-  app.add_option("--out", options.out, "folder of the table: runs, results and the table itself")
-      ->type_name("DIR")
-      ->group("Run");
-  app.add_option("--data", options.data, "file or folder of the data set")->type_name("PATH")->group("Run");
-  app.add_option("--scale", options.scale, "tiny for two cores, or paper; default: as begun, or tiny")
-      ->type_name("SCALE")
-      ->group("Run");
-  app.add_option("--rows", options.rows, "ids, numbers, ranges, best:K: local,4,6-9,best:2; default: all")
-      ->type_name("LIST")
-      ->group("Run");
-  app.add_option("--seeds", options.seeds, "a run of every row for each")
-      ->type_name("LIST")
-      ->capture_default_str()
-      ->group("Run");
-  app.add_option("--part", options.part, "this process takes every N-th run, from the I-th")
-      ->type_name("I/N")
-      ->group("Run");
-  app.add_option("--steps", options.steps, "of every row; default: as begun, or as the presets say")
-      ->type_name("N")
-      ->check(whole_number(1))
-      ->group("Run");
-  app.add_option("--minutes", options.minutes, "of training per part: equal steps for all rows, decided once")
-      ->type_name("M")
-      ->check(CLI::PositiveNumber)
-      ->group("Run");
-  app.add_option("--selection", options.selection, "of routed rows: balanced, nearest or threshold")
-      ->type_name("WORD")
-      ->capture_default_str()
-      ->group("Run");
-  app.add_option("--set", options.settings, "change one configuration key of every row; may be repeated")
-      ->type_name("KEY=VALUE")
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-      ->group("Run");
+  OptionGroup run_group(app, "Run");
+  run_group.add({"--out DIR", "folder of the table: runs, results and the table itself"}, options.out);
+  run_group.add({"--data PATH", "file or folder of the data set"}, options.data);
+  run_group.add({"--scale SCALE", "tiny for two cores, or paper; default: as begun, or tiny"}, options.scale);
+  run_group.add({"--rows LIST", "ids, numbers, ranges, best:K: local,4,6-9,best:2; default: all"}, options.rows);
+  run_group.add({"--seeds LIST", "a run of every row for each"}, options.seeds);
+  run_group.add({"--part I/N", "this process takes every N-th run, from the I-th"}, options.part);
+  run_group.add({"--steps N", "of every row; default: as begun, or as the presets say"}, options.steps,
+                whole_number(1));
+  run_group.add({"--minutes M", "of training per part: equal steps for all rows, decided once"}, options.minutes,
+                CLI::PositiveNumber);
+  run_group.add({"--selection WORD", "of routed rows: balanced, nearest or threshold"}, options.selection);
+  run_group.add({"--set KEY=VALUE", "change one configuration key of every row; may be repeated"}, options.settings);
 }
 
 }  // namespace
 
 Command add_table(CLI::App& program, const ProgramOptions& program_options) {
   const auto options = std::make_shared<TableCommandOptions>();
-  CLI::App* app = program.add_subcommand(
-      "table",
+  CLI::App* app = add_command(
+      program, "table",
       "Train and evaluate the rows of a table of the paper\n\n"
       "Writes table.md, table.csv, table.png and table.svg to --out, our figures beside the paper's. Stopped and\n"
       "started again it goes on; what is done is not done again. Two processes may share a folder with --part 1/2\n"
-      "and --part 2/2. From several machines, put the files of DIR/results into one folder and use --report.");
-  app->add_option("NAME", options->name, "which table; --list shows them")->type_name("");
+      "and --part 2/2. From several machines, put the files of DIR/results into one folder and use --report.",
+      "routing table cifar10-ablation --data cifar10 --out runs/table1 --rows "
+      "local,full,routing-h4-l8-w512");
+  OptionGroup(*app, "Options").add({"NAME", "which table; --list shows them"}, options->name);
   add_run_options(*app, *options);
-  app->add_flag("--report", options->report, "run nothing; write the table of the results there are")
-      ->disable_flag_override()
-      ->group("Output");
-  app->add_flag("--list", options->list, "list the tables, or the rows of NAME with their numbers, and stop")
-      ->disable_flag_override()
-      ->group("Output");
-  app->add_flag("--json", options->json, "print the result as JSON")->disable_flag_override()->group("Output");
-  app->footer(
-      "Example  routing table cifar10-ablation --data cifar10 --out runs/table1 --rows "
-      "local,full,routing-h4-l8-w512\n" +
-      exit_code_line());
+  OptionGroup output(*app, "Output");
+  output.flag({"--report", "run nothing; write the table of the results there are"}, options->report);
+  output.flag({"--list", "list the tables, or the rows of NAME with their numbers, and stop"}, options->list);
+  output.flag(kJsonFlag, options->json);
   return {app, [options, &program_options] { return run(*options, program_options); }};
 }
 

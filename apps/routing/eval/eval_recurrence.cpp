@@ -1,4 +1,4 @@
-#include "evaluate/eval_recurrence.h"
+#include "eval/eval_recurrence.h"
 
 #include "lab/tables/recurrence_report.h"
 #include "routing/core/error.h"

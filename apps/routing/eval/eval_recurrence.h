@@ -2,7 +2,7 @@
 // of two on the same windows.
 #pragma once
 
-#include "evaluate/eval_run.h"
+#include "eval/eval_run.h"
 #include "routing/evaluation/recurrence.h"
 
 #include <nlohmann/json.hpp>

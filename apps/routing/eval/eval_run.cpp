@@ -1,4 +1,4 @@
-#include "evaluate/eval_run.h"
+#include "eval/eval_run.h"
 
 #include "routing/core/error.h"
 #include "routing/model/weights.h"

@@ -1,0 +1,67 @@
+#include "shell/options.h"
+
+#include <charconv>
+
+namespace routing {
+
+CLI::Option* OptionGroup::finish(CLI::Option* option, const OptionText& text, const CLI::Validator& check) {
+  const std::size_t space = text.names.find(' ');
+  if (space != std::string::npos) option->type_name(text.names.substr(space + 1));
+  option->check(check)->group(title_)->capture_default_str();
+  std::string value = option->get_default_str();
+  if (!check(value).empty()) option->default_str("");
+  return option;
+}
+
+CLI::Option* OptionGroup::finish_list(CLI::Option* option, const OptionText& text, const CLI::Validator& check) {
+  finish(option, text, check)->default_str("");
+  if (option->get_positional()) return option;
+  return option->allow_extra_args(false)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
+CLI::Option* OptionGroup::add_key(const OptionText& text, const std::string& key, std::vector<std::string>& settings) {
+  const auto append = [&settings, key](const std::string& value) { settings.push_back(key + "=" + value); };
+  return finish(app_.add_option_function<std::string>(flags_of(text), append, text.help), text, {});
+}
+
+CLI::Option* OptionGroup::flag(const OptionText& text, bool& value) {
+  return app_.add_flag(text.names, value, text.help)->disable_flag_override()->group(title_);
+}
+
+CLI::Validator whole_number(std::int64_t smallest, std::int64_t largest) {
+  const auto complaint = [smallest, largest](std::string& text) -> std::string {
+    std::int64_t value = 0;
+    const char* const end = text.data() + text.size();
+    const auto [stop, failure] = std::from_chars(text.data(), end, value);
+    const bool too_long = failure == std::errc::result_out_of_range;
+    if (stop != end || (failure != std::errc() && !too_long)) return "'" + text + "' is not a whole number";
+    if (too_long || value < smallest || value > largest) {
+      return text + " is out of range; allowed are " + std::to_string(smallest) + " to " + std::to_string(largest);
+    }
+    return "";
+  };
+  // Without a description: CLI11 would print it into the help.
+  return {complaint, "", "whole number"};
+}
+
+CLI::Validator one_of(std::vector<std::string> words) {
+  return CLI::IsMember(std::move(words));
+}
+
+CLI::Validator a_split() {
+  return one_of({"train", "valid", "test"});
+}
+
+CLI::App* add_command(CLI::App& parent, const std::string& name, const std::string& description,
+                      const std::string& example) {
+  CLI::App* app = parent.add_subcommand(name, description);
+  app->footer(help_footer(example));
+  return app;
+}
+
+std::string help_footer(const std::string& example) {
+  return "Example  " + example +
+         "\nExit     0 done   1 failed while running   2 wrong usage or configuration   130 interrupted, state saved";
+}
+
+}  // namespace routing
