@@ -54,7 +54,7 @@ std::string change_text(FutureChange change) {
 
 void print_changes(const PrefixReport& prefix) {
   std::cout << "\nchange                       changes   predictions before   changed    largest change\n";
-  for (const FutureChange kind : kFutureChanges) {
+  for (const FutureChange kind : kEvery<FutureChange>) {
     PrefixReport part = prefix;
     std::erase_if(part.changes, [&](const PrefixChange& each) { return each.change != kind; });
     if (part.changes.empty()) continue;

@@ -97,7 +97,7 @@ nlohmann::ordered_json finite(double value) {
 
 nlohmann::ordered_json prefix_json(const PrefixReport& prefix) {
   nlohmann::ordered_json kinds = nlohmann::ordered_json::object();
-  for (const FutureChange kind : kFutureChanges) {
+  for (const FutureChange kind : kEvery<FutureChange>) {
     PrefixReport part = prefix;
     std::erase_if(part.changes, [&](const PrefixChange& each) { return each.change != kind; });
     kinds[std::string(to_string(kind))] = {{"changes", part.changes.size()},

@@ -26,7 +26,7 @@ ContentPairs content_pairs(TransformerImpl& model, const at::Tensor& tokens, Mat
   model.eval();
   model.logits(tokens, {.precision = precision});
   model.train(was_training);
-  const bool all_local = model.config().attention.content == "local";
+  const bool all_local = model.config().attention.content == PatternKind::local;
   ContentPairs result;
   double pairs = 0.0;
   for (std::size_t layer = 0; layer < model.states().size(); ++layer) {
@@ -64,7 +64,7 @@ RecallModel measure_recall(TransformerImpl& model, const RecallToMeasure& which)
 std::string content_name(const ExperimentConfig& config) {
   const std::string label = selection_label(config);
   if (label == "lsh") return "LSH";
-  return config.attention.content == "routing" && label != "local" ? "routing, " + label : label;
+  return config.attention.content == PatternKind::routing && label != "local" ? "routing, " + label : label;
 }
 
 CurvesFigure recall_figure(const std::vector<RecallModel>& models, std::int64_t least_answers) {

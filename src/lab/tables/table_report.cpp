@@ -83,7 +83,8 @@ TableReport make_report(const TableSpec& spec, const std::vector<RowResult>& res
   const std::vector<ReportRow> measured = report.rows;
   for (ReportRow& row : report.rows) {
     // A baseline that is routed itself is that of the row's own selection.
-    const RoutingSelection selection = row.selection.empty() ? kPaperSelection : parse_selection(row.selection);
+    const RoutingSelection selection =
+        row.selection.empty() ? kPaperSelection : parse_word<RoutingSelection>(row.selection, "selection");
     const std::string identity = row_identity(baseline, selection);
     const auto found = std::find_if(measured.begin(), measured.end(), [&](const ReportRow& other) {
       return other.identity == identity && other.metric.has_value();

@@ -61,7 +61,7 @@ Json to_json(const TablePlan& plan) {
 TablePlan plan_from_json(const Json& object, const std::string& origin) {
   return read_object(origin, [&] {
     return TablePlan{.table = object.at("table").get<std::string>(),
-                     .scale = parse_table_scale(object.at("scale").get<std::string>()),
+                     .scale = parse_word<TableScale>(object.at("scale").get<std::string>(), "scale"),
                      .steps = object.at("steps").get<std::int64_t>(),
                      .settings = object.at("settings").get<std::vector<std::string>>()};
   });

@@ -130,7 +130,7 @@ TEST(HeadHealth, CountsOnTokensAreThoseOfTheSelectionAndOfDenseMasks) {
     for (std::int64_t i = 0; i < 70; ++i) ids.push_back(static_cast<std::int32_t>(tokens[0][i].item<std::int64_t>()));
     const LikelihoodOptions options{.sequence_length = 32, .batch_size = 2};
     const std::vector<HeadHealth> heads = head_health_of_tokens(*model, TokenView(ids), options);
-    if (content.config.attention.content != "routing") {
+    if (content.config.attention.content != PatternKind::routing) {
       EXPECT_TRUE(heads.empty()) << content.name;
       continue;
     }
