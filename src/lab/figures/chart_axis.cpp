@@ -61,9 +61,9 @@ std::string tick_label(double value, double step) {
   return fixed_point(value, decimals_of(step));
 }
 
-// Labels that touch each other and so stand `gap` apart as one block.
-struct Block {
-  double sum_of_firsts = 0.0;  // where each member would like the block to begin
+// Labels that touch each other and so stand `gap` apart as one bundle.
+struct Bundle {
+  double sum_of_firsts = 0.0;  // where each member would like the bundle to begin
   std::size_t count = 0;
 };
 
@@ -136,29 +136,29 @@ std::vector<double> spread_apart(const std::vector<double>& wanted, double gap, 
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return wanted[a] < wanted[b]; });
 
-  // Each block begins where its members want it on average; blocks that then collide become one.
-  const auto begin_of = [&](const Block& block) {
-    const double most = range.high - gap * static_cast<double>(block.count - 1);
-    return std::clamp(block.sum_of_firsts / static_cast<double>(block.count), range.low, std::max(range.low, most));
+  // Each bundle begins where its members want it on average; bundles that then collide become one.
+  const auto begin_of = [&](const Bundle& bundle) {
+    const double most = range.high - gap * static_cast<double>(bundle.count - 1);
+    return std::clamp(bundle.sum_of_firsts / static_cast<double>(bundle.count), range.low, std::max(range.low, most));
   };
-  std::vector<Block> blocks;
+  std::vector<Bundle> bundles;
   for (const std::size_t label : order) {
-    blocks.push_back({wanted[label], 1});
-    while (blocks.size() > 1) {
-      const Block last = blocks.back();
-      Block& before = blocks[blocks.size() - 2];
+    bundles.push_back({wanted[label], 1});
+    while (bundles.size() > 1) {
+      const Bundle last = bundles.back();
+      Bundle& before = bundles[bundles.size() - 2];
       const double length = gap * static_cast<double>(before.count);
       if (begin_of(before) + length <= begin_of(last)) break;
       before.sum_of_firsts += last.sum_of_firsts - length * static_cast<double>(last.count);
       before.count += last.count;
-      blocks.pop_back();
+      bundles.pop_back();
     }
   }
   std::vector<double> places(count);
   std::size_t next = 0;
-  for (const Block& block : blocks) {
-    for (std::size_t i = 0; i < block.count; ++i) {
-      places[order[next++]] = begin_of(block) + gap * static_cast<double>(i);
+  for (const Bundle& bundle : bundles) {
+    for (std::size_t i = 0; i < bundle.count; ++i) {
+      places[order[next++]] = begin_of(bundle) + gap * static_cast<double>(i);
     }
   }
   return places;

@@ -1,6 +1,6 @@
 #include "lab/heads/health_figure.h"
 
-#include "lab/figures/curve_runs.h"
+#include "lab/figures/curve_stretches.h"
 #include "routing/core/error.h"
 #include "routing/core/files.h"
 
@@ -158,13 +158,13 @@ class HealthDrawing {
   void draw_curve(const HealthLayout::Chart& chart, std::size_t index) const {
     const Curve& curve = chart.curves.curves[index];
     const Colour colour = colour_of(chart.run[index]);
-    for (const CurveRun& run : runs_of(curve)) {
-      if (curve.points || run.size() == 1) {
-        for (const CurvePoint& point : run) draw_dot(chart.plot, point, colour);
+    for (const CurveStretch& stretch : stretches_of(curve)) {
+      if (curve.points || stretch.size() == 1) {
+        for (const CurvePoint& point : stretch) draw_dot(chart.plot, point, colour);
         continue;
       }
-      if (is_smoothed(curve)) stroke_run(chart.plot, run, mix(kBackground, colour, 0.35), 0.8);
-      stroke_run(chart.plot, main_line(curve, run, chart.plot.y), colour, kLineWidth);
+      if (is_smoothed(curve)) stroke(chart.plot, stretch, mix(kBackground, colour, 0.35), 0.8);
+      stroke(chart.plot, main_line(curve, stretch, chart.plot.y), colour, kLineWidth);
     }
   }
 
@@ -184,8 +184,8 @@ class HealthDrawing {
     }
   }
 
-  void stroke_run(const CurvesLayout& plot, const CurveRun& run, const Colour& colour, double line_width) const {
-    for (const CurvePoint& point : run) cairo_line_to(context_, plot.x_of(point.x), y_of(plot, point.y));
+  void stroke(const CurvesLayout& plot, const CurveStretch& stretch, const Colour& colour, double line_width) const {
+    for (const CurvePoint& point : stretch) cairo_line_to(context_, plot.x_of(point.x), y_of(plot, point.y));
     cairo_set_line_join(context_, CAIRO_LINE_JOIN_ROUND);
     cairo_set_line_width(context_, line_width);
     set_colour(context_, colour);

@@ -95,8 +95,9 @@ class TableDrawing {
     const double room = width() - 2.0 * kMargin;
     draw_text(context, report_.spec.title, kMargin, kMargin + 12.0,
               shrunk_to_fit(context, report_.spec.title, kTitle, room));
-    const std::string about = "paper: " + report_.spec.source +
-                              (report_.plan ? "; ours: " + plan_text(*report_.plan) + "; bars are 95 % intervals" : "");
+    const std::string about =
+        "paper: " + report_.spec.source +
+        (report_.terms ? "; ours: " + terms_text(*report_.terms) + "; bars are 95 % intervals" : "");
     draw_text(context, about, kMargin, kMargin + 30.0, shrunk_to_fit(context, about, kSubtitle, room));
     draw_names(context);
     draw_plot(context, picture_.ours, left_of(0));

@@ -211,7 +211,7 @@ std::string interval_text(const MeanInterval& interval, int digits) {
 std::string table_markdown(const TableReport& report) {
   const TableSpec& spec = report.spec;
   std::string text = "# " + spec.title + "\n\nPaper: " + spec.source + ". ";
-  text += report.plan ? "Ours: " + plan_text(*report.plan) + "." : "Ours: no results yet.";
+  text += report.terms ? "Ours: " + terms_text(*report.terms) + "." : "Ours: no results yet.";
   text += spec.kind == TableKind::timed
               ? " Figures are medians.\n\n"
               : " Figures are means over seeds with 95 % intervals (Student's t), the number of seeds in brackets.\n\n";
@@ -249,7 +249,7 @@ std::string table_csv(const TableReport& report) {
 Json table_json(const TableReport& report) {
   const TableSpec& spec = report.spec;
   Json object{{"table", spec.name}, {"source", spec.source}, {"metric", spec.metric.key}, {"baseline", spec.baseline}};
-  object["plan"] = report.plan ? to_json(*report.plan) : Json(nullptr);
+  object["plan"] = report.terms ? to_json(*report.terms) : Json(nullptr);
   object["rows"] = Json::array();
   for (const ReportRow& row : report.rows) {
     const TableRow& printed = spec.rows[row.row];

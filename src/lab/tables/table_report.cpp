@@ -62,7 +62,7 @@ std::optional<MeanInterval> difference_of(const ReportRow& row, const ReportRow&
 
 TableReport make_report(const TableSpec& spec, const std::vector<RowResult>& results) {
   TableReport report{.spec = spec};
-  if (!results.empty()) report.plan = results.front().plan;
+  if (!results.empty()) report.terms = results.front().terms;
   std::set<std::string> known;
   for (std::size_t row = 0; row < spec.rows.size(); ++row) {
     for (const RoutingSelection selection :

@@ -2,7 +2,7 @@
 
 #include "lab/figures/chart_axis.h"
 #include "lab/measure/step_timer.h"
-#include "lab/tables/table_plan.h"
+#include "lab/tables/table_terms.h"
 #include "routing/core/clock.h"
 #include "routing/core/error.h"
 
@@ -35,12 +35,12 @@ RowNumbers numbers_of(const TimedRow& row, const TimedRow* baseline) {
   return numbers;
 }
 
-std::vector<TimedRow> rows_of(const TableSpec& spec, const TableOptions& options, const TablePlan& plan,
+std::vector<TimedRow> rows_of(const TableSpec& spec, const TableOptions& options, const TableTerms& terms,
                               std::uint64_t seed) {
   std::vector<TimedRow> rows;
   for (const TableRow& row : spec.rows) {
     if (row.is_literature) continue;
-    TimedRow timed{.row = &row, .config = planned_config(row, options, plan, seed)};
+    TimedRow timed{.row = &row, .config = planned_config(row, options, terms, seed)};
     if (options.observer.notes) options.observer.notes("making " + row.id + " and taking its first step");
     timed.timer = std::make_unique<StepTimer>(timed.config);
     rows.push_back(std::move(timed));
@@ -63,7 +63,7 @@ bool take_rounds(std::vector<TimedRow>& rows, const TableOptions& options, std::
 
 }  // namespace
 
-TableOutcome time_table(const TableSpec& spec, const TableOptions& options, const TablePlan& plan) {
+TableOutcome time_table(const TableSpec& spec, const TableOptions& options, const TableTerms& terms) {
   require<ConfigError>(options.part.count == 1, "--part: the rows of ", spec.name,
                        " are timed in turns, by one process; leave it out");
   const TableFolder folder(options.folder);
@@ -78,22 +78,22 @@ TableOutcome time_table(const TableSpec& spec, const TableOptions& options, cons
       ++outcome.before;
       continue;
     }
-    std::vector<TimedRow> rows = rows_of(spec, options, plan, seed);
-    if (!take_rounds(rows, options, plan.steps)) {
+    std::vector<TimedRow> rows = rows_of(spec, options, terms, seed);
+    if (!take_rounds(rows, options, terms.steps)) {
       outcome.end = TableEnd::interrupted;
       return outcome;
     }
     const TimedRow* baseline = nullptr;
     for (const TimedRow& row : rows) baseline = row.row->id == spec.baseline ? &row : baseline;
     for (const TimedRow& row : rows) {
-      RowResult result{.plan = plan,
+      RowResult result{.terms = terms,
                        .row = row_identity(*row.row, options.selection),
                        .seed = seed,
                        .numbers = numbers_of(row, baseline),
                        .metric = spec.metric.key};
       result.steps_per_second = *result.number("steps_per_second");
       const TrainConfig& train = row.config.train;
-      result.train_tokens = plan.steps * train.batch_size * train.accumulation * train.sequence_length;
+      result.train_tokens = terms.steps * train.batch_size * train.accumulation * train.sequence_length;
       for (const double seconds : row.seconds) result.seconds += seconds;
       result.validity = validity_label(row.config);
       result.date = utc_now();

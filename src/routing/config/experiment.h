@@ -69,7 +69,7 @@ struct ModelConfig {
 // Every layer has `heads` heads. In the layers of `content_layers`, `content_heads` of them follow the content pattern
 // and the rest are local; in the other layers all heads are local. With `add_content` all `heads` are local, and the
 // content heads come on top.
-struct AttentionLayout {
+struct AttentionHeads {
   std::int64_t heads = 8;
   std::int64_t content_heads = 4;
   PatternKind content = PatternKind::routing;  // local where there is no content pattern
@@ -83,7 +83,7 @@ struct AttentionLayout {
   // Of the heads with which each decoder layer reads the source, so many follow cross_content; the rest are full.
   std::int64_t cross_heads = 4;
   PatternKind cross_content = PatternKind::routing;  // one of kCrossPatterns
-  friend bool operator==(const AttentionLayout&, const AttentionLayout&) = default;
+  friend bool operator==(const AttentionHeads&, const AttentionHeads&) = default;
 };
 
 // A head group whose pattern is fixed by the section it stands in: [local], [full], [strided], [random], [lsh]. How
@@ -196,7 +196,7 @@ struct ExperimentConfig {
   std::string name = "unnamed";
   std::string source = "ours";  // where the values come from
   ModelConfig model = {};
-  AttentionLayout attention = {};
+  AttentionHeads attention = {};
   PatternSections patterns = {};
   RoutingSettings routing = routing_preset(RoutingPreset::ours, {.heads = 4, .clusters = 16, .window = 128});
   DataConfig data = {};

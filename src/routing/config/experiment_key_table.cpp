@@ -39,7 +39,7 @@ void add_model(Keys& keys) {
 }
 
 void add_attention(Keys& keys) {
-  using A = AttentionLayout;
+  using A = AttentionHeads;
   KeySection attention(keys, "attention.", &ExperimentConfig::attention);
   attention.add("heads", &A::heads, "heads of every layer");
   attention.add("content_heads", &A::content_heads, "how many of them follow attention.content; the rest are local");
