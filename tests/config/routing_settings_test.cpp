@@ -39,16 +39,6 @@ AttentionConfig layer_of(const RoutingSettings& settings, AttentionKind kind) {
           .head_groups = {settings.group}};
 }
 
-template <class Action>
-std::string refusal_of(const Action& action) {
-  try {
-    action();
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "accepted";
-}
-
 std::string refusal_of_value(const std::string& key, const std::string& value) {
   RoutingSettings settings = preset_of(RoutingPreset::ours);
   return refusal_of([&] { set_routing_key(settings, key, value); });

@@ -2,12 +2,10 @@
 
 #include "lab/figures/curve_stretches.h"
 #include "routing/core/error.h"
-#include "routing/core/files.h"
 
 #include <algorithm>
 #include <cmath>
 #include <memory>
-#include <numbers>
 
 namespace routing {
 namespace {
@@ -26,18 +24,14 @@ constexpr double kLineWidth = 2.2;
 constexpr double kPaleLineWidth = 1.0;
 constexpr double kDotRadius = 3.6;
 constexpr double kDotRim = 1.2;
-constexpr double kHalfCapital = 4.0;
 
 constexpr int kXSteps = 7;
 constexpr int kYSteps = 8;
 
-const TextStyle kTitle = {.size = 17.0, .bold = true};
 const TextStyle kAxisName = {.size = 11.5, .colour = kFaintInk};
 const TextStyle kTickLabel = {.size = 11.0, .colour = kFaintInk};
 const TextStyle kName = {.size = 12.0, .bold = true};
 const TextStyle kReferenceName = {.size = 11.5, .colour = kFaintInk};
-constexpr Colour kGrid = {0.91, 0.91, 0.91};
-constexpr Colour kAxis = {0.45, 0.45, 0.45};
 
 AxisRange range_of(const std::vector<double>& values) {
   if (values.empty()) return {0.0, 1.0};
@@ -260,10 +254,7 @@ class CurvesDrawing {
   }
 
   void fill_dot(const CurvePoint& point, const Colour& colour, double radius) const {
-    cairo_new_path(context_);
-    cairo_arc(context_, layout_.x_of(point.x), y_of(point.y), radius, 0.0, 2.0 * std::numbers::pi);
-    set_colour(context_, colour);
-    cairo_fill(context_);
+    draw_dot(context_, {layout_.x_of(point.x), y_of(point.y), radius}, colour);
   }
 
   const CurvesFigure& figure_;
@@ -291,12 +282,7 @@ CurvesLayout curves_layout(const CurvesFigure& figure) {
 }
 
 void write_curves_figure(const CurvesFigure& figure, const std::filesystem::path& path) {
-  const FigureFormat format = figure_format(path);
-  const CurvesLayout layout = curves_layout(figure);
-  const FigureSize size = {layout.width, layout.height, figure.title};
-  const std::vector<char> bytes =
-      render_figure(size, format, [&](cairo_t* context) { CurvesDrawing(figure, layout, context).draw(); });
-  write_file_at_once(path, std::as_bytes(std::span(bytes)));
+  write_figure<CurvesDrawing>(path, figure, curves_layout, figure.title);
 }
 
 }  // namespace routing

@@ -2,13 +2,11 @@
 
 #include "lab/figures/chart_axis.h"
 #include "routing/core/error.h"
-#include "routing/core/files.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <memory>
-#include <span>
 
 namespace routing {
 namespace {
@@ -31,7 +29,6 @@ constexpr double kNumbersFromCell = 22.0;  // smaller cells have no room for the
 constexpr double kLightTextFrom = 0.5;     // share from which a cell is dark
 constexpr std::size_t kMostColumns = 4;
 
-const TextStyle kTitle = {.size = 17.0, .bold = true};
 const TextStyle kCaption = {.size = 11.5, .colour = kFaintInk};
 const TextStyle kPanelTitle = {.size = 12.5, .bold = true};
 const TextStyle kLabel = {.size = 10.5, .colour = kFaintInk, .align = 1.0};
@@ -205,12 +202,7 @@ MatrixLayout matrix_layout(const MatrixFigure& figure) {
 }
 
 void write_matrix_figure(const MatrixFigure& figure, const std::filesystem::path& path) {
-  const FigureFormat format = figure_format(path);
-  const MatrixLayout layout = matrix_layout(figure);
-  const std::vector<char> bytes =
-      render_figure({layout.width, layout.height, figure.title}, format,
-                    [&](cairo_t* context) { MatrixDrawing(figure, layout, context).draw(); });
-  write_file_at_once(path, std::as_bytes(std::span(bytes)));
+  write_figure<MatrixDrawing>(path, figure, matrix_layout, figure.title);
 }
 
 }  // namespace routing

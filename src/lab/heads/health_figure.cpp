@@ -2,13 +2,10 @@
 
 #include "lab/figures/curve_stretches.h"
 #include "routing/core/error.h"
-#include "routing/core/files.h"
 
 #include <algorithm>
 #include <cmath>
 #include <iomanip>
-#include <numbers>
-#include <span>
 #include <sstream>
 
 namespace routing {
@@ -34,13 +31,10 @@ constexpr double kDotRadius = 2.6;
 constexpr int kXSteps = 4;
 constexpr int kYSteps = 4;
 
-const TextStyle kTitle = {.size = 17.0, .bold = true};
 const TextStyle kLegend = {.size = 11.5, .bold = true};
 const TextStyle kNote = {.size = 10.5, .colour = kFaintInk};
 const TextStyle kChartName = {.size = 11.5, .bold = true};
 const TextStyle kTickLabel = {.size = 9.5, .colour = kFaintInk};
-constexpr Colour kGrid = {0.91, 0.91, 0.91};
-constexpr Colour kAxis = {0.45, 0.45, 0.45};
 
 double sheet_width() {
   return 2.0 * kMargin + kColumns * kChartWidth + (kColumns - 1) * kChartGap;
@@ -176,11 +170,8 @@ class HealthDrawing {
 
   void draw_dot(const CurvesLayout& plot, const CurvePoint& point, const Colour& colour) const {
     for (const bool rim : {true, false}) {
-      cairo_new_path(context_);
-      cairo_arc(context_, plot.x_of(point.x), y_of(plot, point.y), kDotRadius + (rim ? 1.0 : 0.0), 0.0,
-                2.0 * std::numbers::pi);
-      set_colour(context_, rim ? kBackground : mix(colour, kInk, 0.35));
-      cairo_fill(context_);
+      routing::draw_dot(context_, {plot.x_of(point.x), y_of(plot, point.y), kDotRadius + (rim ? 1.0 : 0.0)},
+                        rim ? kBackground : mix(colour, kInk, 0.35));
     }
   }
 
@@ -299,12 +290,7 @@ HealthLayout health_layout(const HealthFigure& figure) {
 }
 
 void write_health_figure(const HealthFigure& figure, const std::filesystem::path& path) {
-  const FigureFormat format = figure_format(path);
-  const HealthLayout layout = health_layout(figure);
-  const FigureSize size = {layout.width, layout.height, figure.title};
-  const std::vector<char> bytes =
-      render_figure(size, format, [&](cairo_t* context) { HealthDrawing(figure, layout, context).draw(); });
-  write_file_at_once(path, std::as_bytes(std::span(bytes)));
+  write_figure<HealthDrawing>(path, figure, health_layout, figure.title);
 }
 
 }  // namespace routing

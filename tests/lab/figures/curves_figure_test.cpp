@@ -5,6 +5,7 @@
 #include "routing/core/random.h"
 #include "support/figure_files.h"
 #include "support/message_of.h"
+#include "support/temporary_folder.h"
 
 #include <cairo.h>
 #include <gtest/gtest.h>
@@ -17,7 +18,6 @@
 #include <limits>
 #include <memory>
 #include <string>
-#include <unistd.h>
 
 namespace routing::curves_figure_test {
 namespace {
@@ -29,14 +29,7 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 class CurvesFigureTest : public testing::Test {
  protected:
-  CurvesFigureTest() {
-    const auto* const info = testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = fs::temp_directory_path() / ("routing_curves_" + std::string(info->name()) + std::to_string(::getpid()));
-    fs::create_directories(folder_);
-  }
-  ~CurvesFigureTest() override { fs::remove_all(folder_); }
-
-  fs::path folder_;
+  TemporaryFolder folder_;
 };
 
 // A falling line, three dots and a reference, all apart.

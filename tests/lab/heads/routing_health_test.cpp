@@ -7,34 +7,25 @@
 #include "support/figure_files.h"
 #include "support/message_of.h"
 #include "support/small_experiment.h"
+#include "support/temporary_folder.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <fstream>
 #include <map>
-#include <unistd.h>
 
 namespace routing::routing_health_test {
 namespace {
 
-namespace fs = std::filesystem;
-
 class RoutingHealth : public testing::Test {
  protected:
-  RoutingHealth() {
-    const auto* const info = testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = fs::temp_directory_path() / ("routing_health_" + std::string(info->name()) + std::to_string(::getpid()));
-    fs::create_directories(folder_);
-  }
-  ~RoutingHealth() override { fs::remove_all(folder_); }
-
   HealthHistory history_of(const std::string& lines) const {
     std::ofstream(folder_ / "metrics.jsonl") << lines;
     return read_health_history(folder_ / "metrics.jsonl");
   }
 
-  fs::path folder_;
+  TemporaryFolder folder_;
 };
 
 const HealthSeries& series(const std::vector<HealthSeries>& all, const std::string& key) {
