@@ -119,15 +119,6 @@ std::vector<double> smoothed(const std::vector<double>& values, std::size_t reac
   return result;
 }
 
-double quantile(std::vector<double> values, double share) {
-  require<InputError>(!values.empty(), "a quantile of 0 values does not exist; give at least 1");
-  std::sort(values.begin(), values.end());
-  const double place = share * static_cast<double>(values.size() - 1);
-  const auto below = static_cast<std::size_t>(place);
-  const std::size_t above = std::min(below + 1, values.size() - 1);
-  return std::lerp(values[below], values[above], place - std::floor(place));
-}
-
 std::vector<double> spread_apart(const std::vector<double>& wanted, double gap, const AxisRange& range) {
   if (wanted.empty()) return {};
   const std::size_t count = wanted.size();

@@ -1,6 +1,7 @@
 #include "lab/figures/curves_figure.h"
 
 #include "lab/figures/curve_stretches.h"
+#include "lab/measure/statistics.h"
 #include "routing/core/error.h"
 
 #include <algorithm>

@@ -1,6 +1,7 @@
 #include "lab/heads/routing_health.h"
 
 #include "lab/figures/chart_axis.h"
+#include "lab/measure/statistics.h"
 #include "routing/core/error.h"
 #include "routing/training/metrics_log.h"
 

@@ -1,5 +1,6 @@
 #include "lab/tables/table_terms.h"
 
+#include "lab/measure/statistics.h"
 #include "lab/measure/step_timer.h"
 #include "routing/core/error.h"
 #include "routing/data/prepared.h"
@@ -68,10 +69,9 @@ void require_agreement(const TableTerms& decided, const TableSpec& spec, const T
 double row_seconds(const ExperimentConfig& config) {
   const std::unique_ptr<TrainingData> data = open_training_data(config);
   StepTimer timer(config, data.get());
-  std::array<double, kTimedSteps> seconds{};
+  std::vector<double> seconds(kTimedSteps);
   for (double& value : seconds) value = timer.seconds_of_a_step();
-  std::sort(seconds.begin(), seconds.end());
-  return seconds[kTimedSteps / 2];
+  return quantile(seconds, 0.5);
 }
 
 // Every part has its minutes: steps x seconds of all runs = minutes x parts.

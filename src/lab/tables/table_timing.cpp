@@ -1,7 +1,8 @@
 #include "lab/tables/table_timing.h"
 
-#include "lab/figures/chart_axis.h"
+#include "lab/measure/statistics.h"
 #include "lab/measure/step_timer.h"
+#include "lab/measure/timing.h"
 #include "lab/tables/table_terms.h"
 #include "routing/core/clock.h"
 #include "routing/core/error.h"
@@ -26,11 +27,11 @@ double median_ratio(const std::vector<double>& seconds, const std::vector<double
 }
 
 RowNumbers numbers_of(const TimedRow& row, const TimedRow* baseline) {
-  const double median = quantile(row.seconds, 0.5);
-  RowNumbers numbers{{"seconds_per_step", median},
-                     {"lower_quartile", quantile(row.seconds, 0.25)},
-                     {"upper_quartile", quantile(row.seconds, 0.75)},
-                     {"steps_per_second", 1.0 / median}};
+  const bench::Timing timing = bench::summarise(row.seconds);
+  RowNumbers numbers{{"seconds_per_step", timing.median},
+                     {"lower_quartile", timing.lower_quartile},
+                     {"upper_quartile", timing.upper_quartile},
+                     {"steps_per_second", 1.0 / timing.median}};
   if (baseline != nullptr) numbers.emplace_back("slower_than_baseline", median_ratio(row.seconds, baseline->seconds));
   return numbers;
 }

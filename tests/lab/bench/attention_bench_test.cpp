@@ -125,8 +125,16 @@ TEST(AttentionBench, OperationsOfAPassAreTheSumOfItsParts) {
 TEST(GemmProbe, CountsTwoOperationsForEveryProduct) {
   GemmProbe gemm;
   gemm.run();
-  EXPECT_DOUBLE_EQ(GemmProbe::flops(), 2.0 * 4096.0 * 512.0 * 2048.0);
-  EXPECT_TRUE(gemm.type() == "bf16" || gemm.type() == "fp32") << gemm.type();
+  EXPECT_DOUBLE_EQ(gemm.flops(), 2.0 * 4096.0 * 512.0 * 2048.0);
+  const std::string_view type = to_string(gemm.type());
+  EXPECT_TRUE(type == "bf16" || type == "fp32") << type;
+}
+
+TEST(GemmProduct, IsTheProductOfItsFactors) {
+  GemmProduct product({.rows = 3, .depth = 5, .columns = 2}, MatmulPrecision::fp32);
+  product.run();
+  EXPECT_DOUBLE_EQ(product.flops(), 60.0);
+  EXPECT_TRUE(at::allclose(product.result(), at::mm(product.left(), product.right()), 1e-5, 1e-6));
 }
 
 }  // namespace
