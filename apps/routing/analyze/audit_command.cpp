@@ -10,9 +10,9 @@
 #include "train/training_display.h"
 #include "version.h"
 
+#include <fmt/core.h>
 #include <iostream>
 #include <memory>
-#include <sstream>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -31,11 +31,7 @@ struct AuditOptions : AuditSubjectOptions {
 };
 
 std::string short_number(double value) {
-  if (value == 0.0) return "0";
-  std::ostringstream text;
-  text.precision(3);
-  text << value;
-  return text.str();
+  return fmt::format("{:.3g}", value);
 }
 
 std::string change_text(FutureChange change) {

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <fmt/core.h>
 #include <numeric>
-#include <sstream>
 #include <string_view>
 
 namespace routing {
@@ -14,14 +14,6 @@ namespace {
 
 // Sums of decimal fractions miss round numbers by a few of the last bits.
 constexpr double kTolerance = 1e-9;
-
-std::string fixed_point(double value, int decimals) {
-  std::ostringstream text;
-  text.setf(std::ios::fixed);
-  text.precision(decimals);
-  text << value;
-  return text.str();
-}
 
 // How many decimals a multiple of the step can have.
 int decimals_of(double step) {
@@ -49,16 +41,14 @@ std::string tick_label(double value, double step) {
   constexpr auto kUnits = std::to_array<Unit>({{1e9, "G"}, {1e6, "M"}, {1e3, "k"}});
   const double magnitude = std::abs(value);
   if (magnitude >= 1e12 || (step < 1e-6 && value != 0.0)) {
-    std::ostringstream text;
-    text << value;
-    return text.str();
+    return fmt::format("{:g}", value);
   }
   for (const Unit& unit : kUnits) {
     if (magnitude < unit.size * (1.0 - kTolerance)) continue;
-    const std::string number = fixed_point(value / unit.size, decimals_of(step / unit.size));
+    const std::string number = fmt::format("{:.{}f}", value / unit.size, decimals_of(step / unit.size));
     return without_trailing_zeros(number) + std::string(unit.letter);
   }
-  return fixed_point(value, decimals_of(step));
+  return fmt::format("{:.{}f}", value, decimals_of(step));
 }
 
 // Labels that touch each other and so stand `gap` apart as one bundle.

@@ -5,8 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iomanip>
-#include <sstream>
+#include <fmt/core.h>
 
 namespace routing {
 namespace {
@@ -189,9 +188,7 @@ class HealthDrawing {
     const std::string name = head.attention + " head " + std::to_string(head.head);
     draw_text(context_, name, bars.left, bars.top - 5.0,
               shrunk_to_fit(context_, name, {.size = 10.0, .bold = true}, bars.width));
-    std::ostringstream entropy;
-    entropy << std::fixed << std::setprecision(2) << head.entropy();
-    draw_text(context_, entropy.str(), bars.left + bars.width, bars.top - 5.0,
+    draw_text(context_, fmt::format("{:.2f}", head.entropy()), bars.left + bars.width, bars.top - 5.0,
               {.size = 9.5, .colour = kFaintInk, .align = 1.0});
     const double step = bars.width / static_cast<double>(head.members.size());
     for (std::size_t c = 0; c < head.members.size(); ++c) {

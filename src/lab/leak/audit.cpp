@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fmt/core.h>
 #include <sstream>
 
 namespace routing {
@@ -85,10 +86,7 @@ void run_tasks(const AuditRequest& request, AuditReport& report) {
 
 std::string percent(std::int64_t part, std::int64_t whole) {
   const auto share = 100.0 * static_cast<double>(part) / static_cast<double>(whole);
-  std::ostringstream text;
-  text.precision(share < 1.0 ? 1 : 0);
-  text << std::fixed << share << " %";
-  return text.str();
+  return fmt::format("{:.{}f} %", share, share < 1.0 ? 1 : 0);
 }
 
 nlohmann::ordered_json finite(double value) {

@@ -5,20 +5,11 @@
 #include "routing/training/learner.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdio>
+#include <fmt/core.h>
 
 namespace routing {
-namespace {
-
-std::string digits(double value, int places) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.*f", places, value);
-  return text.data();
-}
-
-}  // namespace
+namespace {}  // namespace
 
 ContentPairs content_pairs(TransformerImpl& model, const at::Tensor& tokens, MatmulPrecision precision) {
   const at::NoGradGuard no_gradient;
@@ -97,11 +88,11 @@ std::string recall_markdown(const std::vector<RecallModel>& models) {
   }
   std::string text = header + "\n" + rule + "\n";
   for (const RecallModel& model : models) {
-    text +=
-        "| " + model.name + " | " + digits(model.pairs.per_query, 1) + " | " + digits(model.score.accuracy(), 3) + " |";
+    text += "| " + model.name + " | " + fmt::format("{:.1f}", model.pairs.per_query) + " | " +
+            fmt::format("{:.3f}", model.score.accuracy()) + " |";
     for (std::size_t octave = 0; octave < octaves; ++octave) {
       const bool known = octave < model.score.distances.size() && model.score.distances[octave].answers > 0;
-      text += known ? " " + digits(model.score.distances[octave].accuracy(), 3) + " |" : " - |";
+      text += known ? " " + fmt::format("{:.3f}", model.score.distances[octave].accuracy()) + " |" : " - |";
     }
     text += "\n";
   }

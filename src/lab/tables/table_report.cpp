@@ -2,7 +2,6 @@
 #include "routing/core/error.h"
 
 #include <algorithm>
-#include <array>
 #include <set>
 
 namespace routing {
