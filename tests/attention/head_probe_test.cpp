@@ -67,8 +67,8 @@ TEST(HeadProbe, RowsTimesValuesAreWhatAttendGivesForEveryPatternMergeAndRelative
   const at::Tensor table = random_tensor({7, 4}, 5);
   for (const PatternCase& pattern_case : every_pattern_case()) {
     const CaseInputs inputs = make_inputs(pattern_case, {.batch = 2, .tokens = 23, .ragged = true});
-    for (const Merge merge : kMerges) {
-      for (const RelativePosition relative : kRelativePositions) {
+    for (const Merge merge : kEvery<Merge>) {
+      for (const RelativePosition relative : kEvery<RelativePosition>) {
         AttendOptions options{.scale = 0.7, .merge = merge, .merge_eps = 0.25, .relative = relative};
         if (relative != RelativePosition::none) options.relative_key = table;
         const at::Tensor mine = rows_times_values(probe_of(inputs, options), inputs.v);
@@ -86,7 +86,7 @@ TEST(HeadProbe, RowsTimesValuesAreWhatAttendGivesForEveryPatternMergeAndRelative
 TEST(HeadProbe, RowsTimesValuesAreWhatAttendGivesWithRecency) {
   for (const PatternCase& pattern_case : support::pattern_cases(AttentionKind::causal_self)) {
     const CaseInputs inputs = make_inputs(pattern_case, {.batch = 2, .tokens = 23});
-    for (const RelativePosition relative : kRelativePositions) {
+    for (const RelativePosition relative : kEvery<RelativePosition>) {
       AttendOptions options{.scale = 0.7, .relative = relative, .recency = at::tensor({0.5, 0.01}, kDoubles)};
       if (relative != RelativePosition::none) options.relative_key = random_tensor({7, 4}, 5);
       const at::Tensor mine = rows_times_values(probe_of(inputs, options), inputs.v);
@@ -102,7 +102,7 @@ TEST(HeadProbe, RowsTimesValuesAreWhatAttendGivesWithRecency) {
 // Heads of a whole layer: its weights, the normalisation of queries and keys, scales and first heads are right too.
 TEST(HeadProbe, ProbesOfALayerGiveItsOutput) {
   for (const PatternCase& pattern_case : every_pattern_case()) {
-    for (const RelativePosition relative : kRelativePositions) {
+    for (const RelativePosition relative : kEvery<RelativePosition>) {
       // Cross-attention has no common origin of positions.
       if (pattern_case.kind == AttentionKind::cross && relative != RelativePosition::none) continue;
       HeadGroupConfig group = pattern_case.group;
@@ -202,7 +202,7 @@ TEST(HeadProbe, TheMeanOfGroupsIsDividedByTheirNumberAndEps) {
 }
 
 TEST(HeadProbe, AQueryOfNoGroupHasAnEmptyRow) {
-  for (const Merge merge : kMerges) {
+  for (const Merge merge : kEvery<Merge>) {
     EXPECT_TRUE(attention_row(two_groups(merge), 0, 0, 1).keys.empty());
     EXPECT_EQ(attention_row(two_groups(merge), 0, 0, 0).keys, (std::vector<std::int32_t>{0}));
   }

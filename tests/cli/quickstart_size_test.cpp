@@ -58,7 +58,7 @@ TEST(QuickstartSizes, AreCausalModelsWithRoutedHeadsOnTheSameParts) {
   for (const QuickstartSize& size : quickstart_sizes()) {
     const ExperimentConfig config = resolve({.preset = size.preset});
     EXPECT_EQ(validity_label(config), "causal") << size.preset;
-    EXPECT_EQ(config.attention.content, "routing") << size.preset;
+    EXPECT_EQ(config.attention.content, PatternKind::routing) << size.preset;
     EXPECT_EQ(config.data.split, "rest/200000/2000000") << size.preset;
   }
 }

@@ -96,16 +96,16 @@ TEST(AttentionConfig, WhatMakesSenseAcrossSequencesIsAccepted) {
 
 TEST(AttentionRules, WordsGoBothWaysAndUnknownOnesNameTheNearest) {
   for (const SelfRule rule : {SelfRule::allowed, SelfRule::only_if_alone})
-    EXPECT_EQ(parse_self_rule(to_string(rule)), rule);
+    EXPECT_EQ(parse_word<SelfRule>(to_string(rule), "self"), rule);
   for (const RepeatRule rule : {RepeatRule::every_time, RepeatRule::once})
-    EXPECT_EQ(parse_repeat_rule(to_string(rule)), rule);
-  for (const Merge merge : {Merge::mean, Merge::lse}) EXPECT_EQ(parse_merge(to_string(merge)), merge);
+    EXPECT_EQ(parse_word<RepeatRule>(to_string(rule), "repeats"), rule);
+  for (const Merge merge : {Merge::mean, Merge::lse}) EXPECT_EQ(parse_word<Merge>(to_string(merge), "merge"), merge);
   for (const RelativePosition position :
        {RelativePosition::none, RelativePosition::true_offset, RelativePosition::rank}) {
-    EXPECT_EQ(parse_relative_position(to_string(position)), position);
+    EXPECT_EQ(parse_word<RelativePosition>(to_string(position), "relative"), position);
   }
   try {
-    parse_merge("meen");
+    parse_word<Merge>("meen", "merge");
     FAIL();
   } catch (const ConfigError& error) {
     EXPECT_STREQ(error.what(), "merge: 'meen' is not known; choose one of mean, lse (did you mean mean?)");

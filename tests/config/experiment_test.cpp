@@ -10,47 +10,47 @@
 namespace routing::experiment_test {
 namespace {
 
-template <class Enum, std::size_t N, class Parse>
-void expect_words(const std::array<Enum, N>& values, const std::vector<std::string>& words, Parse parse) {
-  ASSERT_EQ(words.size(), N);
-  for (std::size_t index = 0; index < N; ++index) {
-    EXPECT_EQ(to_string(values[index]), words[index]);
-    EXPECT_EQ(parse(words[index]), values[index]);
+template <class Enum>
+void expect_words(const std::vector<std::string>& words) {
+  ASSERT_EQ(words.size(), kEvery<Enum>.size());
+  for (std::size_t index = 0; index < words.size(); ++index) {
+    EXPECT_EQ(to_string(kEvery<Enum>[index]), words[index]);
+    EXPECT_EQ(parse_word<Enum>(words[index], "word"), kEvery<Enum>[index]);
   }
 }
 
 TEST(ExperimentWords, GoBothWays) {
-  expect_words(kNormPlacements, {"post", "pre"}, parse_norm_placement);
-  expect_words(kFeedforwardKinds, {"relu", "geglu"}, parse_feedforward_kind);
-  expect_words(kPositionKinds, {"none", "sinusoidal", "learned"}, parse_position_kind);
-  expect_words(kStartSymbols, {"zero", "own"}, parse_start_symbol);
-  expect_words(kOptimizerKinds, {"adam", "adamw", "adafactor", "adafactorw"}, parse_optimizer_kind);
-  expect_words(kDataFormats,
-               {"auto", "bytes", "enwik8", "wikitext", "pg19", "text", "cifar10", "imagenet64", "images", "copy",
-                "reverse", "recall"},
-               parse_data_format);
-  expect_words(kTokenKinds, {"auto", "bytes", "words", "subwords", "subpixels"}, parse_token_kind);
-  expect_words(kScheduleKinds, {"constant", "vaswani", "cosine", "rsqrt"}, parse_schedule_kind);
-  expect_words(kDataOrders, {"crops", "contiguous"}, parse_data_order);
-  expect_words(kPrecisions, {"fp32", "bf16", "auto"}, parse_precision);
+  expect_words<NormPlacement>({"post", "pre"});
+  expect_words<FeedforwardKind>({"relu", "geglu"});
+  expect_words<PositionKind>({"none", "sinusoidal", "learned"});
+  expect_words<StartSymbol>({"zero", "own"});
+  expect_words<OptimizerKind>({"adam", "adamw", "adafactor", "adafactorw"});
+  expect_words<DataFormat>({"auto", "bytes", "enwik8", "wikitext", "pg19", "text", "cifar10", "imagenet64", "images",
+                            "copy", "reverse", "recall"});
+  expect_words<TokenKind>({"auto", "bytes", "words", "subwords", "subpixels"});
+  expect_words<ScheduleKind>({"constant", "vaswani", "cosine", "rsqrt"});
+  expect_words<DataOrder>({"crops", "contiguous"});
+  expect_words<Precision>({"fp32", "bf16", "auto"});
   EXPECT_EQ(to_string(LocalForm::sliding), "sliding");
   EXPECT_EQ(to_string(LocalForm::block), "block");
 }
 
 TEST(ExperimentWords, UnknownOnesNameTheKeyAndTheNearest) {
-  EXPECT_EQ(refusal_of([] { parse_norm_placement("prae"); }),
+  EXPECT_EQ(refusal_of([] { parse_word<NormPlacement>("prae", "model.norm"); }),
             "model.norm: 'prae' is not known; choose one of post, pre (did you mean pre?)");
-  EXPECT_EQ(refusal_of([] { parse_feedforward_kind("gegl"); }),
+  EXPECT_EQ(refusal_of([] { parse_word<FeedforwardKind>("gegl", "model.feedforward"); }),
             "model.feedforward: 'gegl' is not known; choose one of relu, geglu (did you mean geglu?)");
   EXPECT_EQ(
-      refusal_of([] { parse_optimizer_kind("admw"); }),
+      refusal_of([] { parse_word<OptimizerKind>("admw", "train.optimizer"); }),
       "train.optimizer: 'admw' is not known; choose one of adam, adamw, adafactor, adafactorw (did you mean adamw?)");
-  EXPECT_TRUE(refusal_of([] { parse_data_format("cifar"); }).ends_with("(did you mean cifar10?)"));
-  EXPECT_TRUE(refusal_of([] { parse_position_kind("lerned"); }).ends_with("(did you mean learned?)"));
-  EXPECT_TRUE(refusal_of([] { parse_token_kind("wrods"); }).ends_with("(did you mean words?)"));
-  EXPECT_TRUE(refusal_of([] { parse_schedule_kind("rsqt"); }).ends_with("(did you mean rsqrt?)"));
-  EXPECT_TRUE(refusal_of([] { parse_data_order("cops"); }).ends_with("(did you mean crops?)"));
-  EXPECT_TRUE(refusal_of([] { parse_precision("bf61"); }).ends_with("(did you mean bf16?)"));
+  EXPECT_TRUE(refusal_of([] { parse_word<DataFormat>("cifar", "data.format"); }).ends_with("(did you mean cifar10?)"));
+  EXPECT_TRUE(
+      refusal_of([] { parse_word<PositionKind>("lerned", "model.positions"); }).ends_with("(did you mean learned?)"));
+  EXPECT_TRUE(refusal_of([] { parse_word<TokenKind>("wrods", "data.tokens"); }).ends_with("(did you mean words?)"));
+  EXPECT_TRUE(
+      refusal_of([] { parse_word<ScheduleKind>("rsqt", "train.schedule"); }).ends_with("(did you mean rsqrt?)"));
+  EXPECT_TRUE(refusal_of([] { parse_word<DataOrder>("cops", "train.order"); }).ends_with("(did you mean crops?)"));
+  EXPECT_TRUE(refusal_of([] { parse_word<Precision>("bf61", "train.precision"); }).ends_with("(did you mean bf16?)"));
 }
 
 TEST(ContentLayers, AreRangesOfTheStack) {
@@ -90,14 +90,14 @@ std::vector<std::string> heads_by_layer(const ExperimentConfig& config) {
 TEST(LayerRules, HeadsAreSharedBetweenLocalAndContent) {
   ExperimentConfig config;
   config.model.layers = 2;
-  config.attention = {.heads = 8, .content_heads = 3, .content = "routing", .content_layers = "all"};
+  config.attention = {.heads = 8, .content_heads = 3, .content = PatternKind::routing, .content_layers = "all"};
   EXPECT_EQ(heads_by_layer(config), (std::vector<std::string>{"local 5 + routing 3", "local 5 + routing 3"}));
   config.attention.content_heads = 8;
   EXPECT_EQ(heads_by_layer(config), (std::vector<std::string>{"routing 8", "routing 8"}));
   config.attention.content_heads = 0;
   EXPECT_EQ(heads_by_layer(config), (std::vector<std::string>{"local 8", "local 8"}));
   config.attention.content_heads = 3;
-  config.attention.content = "local";
+  config.attention.content = PatternKind::local;
   EXPECT_EQ(heads_by_layer(config), (std::vector<std::string>{"local 8", "local 8"}));
 }
 
@@ -105,7 +105,7 @@ TEST(LayerRules, AddedHeadsLeaveTheLocalOnesAndTheirDimensions) {
   ExperimentConfig config;
   config.model.layers = 3;
   config.model.width = 64;
-  config.attention = {.heads = 8, .content_heads = 2, .content = "routing", .content_layers = "top 1"};
+  config.attention = {.heads = 8, .content_heads = 2, .content = PatternKind::routing, .content_layers = "top 1"};
   config.attention.add_content = true;
   using Layers = std::vector<std::string>;
   EXPECT_EQ(heads_by_layer(config), (Layers{"local 8", "local 8", "local 8 + routing 2"}));
@@ -113,7 +113,7 @@ TEST(LayerRules, AddedHeadsLeaveTheLocalOnesAndTheirDimensions) {
   EXPECT_FALSE(attention_of_layer(config, 2).head_groups[0].added);
   EXPECT_EQ(head_dim(attention_of_layer(config, 0)), 8);
   EXPECT_EQ(head_dim(attention_of_layer(config, 2)), 8);
-  config.attention.content = "local";
+  config.attention.content = PatternKind::local;
   EXPECT_EQ(heads_by_layer(config), (Layers{"local 8", "local 8", "local 8 + local 2"}));
   config.attention.content_heads = 12;
   EXPECT_EQ(refusal_of([&] { validate(config); }), "accepted") << "more than attention.heads";
@@ -122,14 +122,15 @@ TEST(LayerRules, AddedHeadsLeaveTheLocalOnesAndTheirDimensions) {
 }
 
 TEST(LayerRules, EveryPatternCanBeTheContent) {
-  for (const std::string& content : content_patterns()) {
+  for (const PatternKind content : kEvery<PatternKind>) {
     ExperimentConfig config;
     config.model.layers = 1;
     config.attention.content = content;
-    EXPECT_EQ(heads_by_layer(config).front(), content == "local" ? "local 8" : "local 4 + " + content + " 4");
-    EXPECT_EQ(refusal_of([&] { validate(config); }), "accepted") << content;
+    EXPECT_EQ(heads_by_layer(config).front(),
+              content == PatternKind::local ? "local 8" : "local 4 + " + std::string(to_string(content)) + " 4");
+    EXPECT_EQ(refusal_of([&] { validate(config); }), "accepted") << to_string(content);
   }
-  EXPECT_EQ(content_patterns().size(), std::variant_size_v<PatternConfig>);
+  EXPECT_EQ(kEvery<PatternKind>.size(), std::variant_size_v<PatternConfig>);
 }
 
 TEST(LayerRules, ContentIsInItsLayersOnly) {
@@ -150,7 +151,7 @@ TEST(LayerRules, ContentIsInItsLayersOnly) {
 
 TEST(LayerRules, GroupsAreTheSectionsWithTheLayoutsHeads) {
   ExperimentConfig config = unlike_defaults();
-  const auto group_for = [&](const std::string& content) {
+  const auto group_for = [&](PatternKind content) {
     config.attention.content = content;
     config.attention.content_layers = "all";
     return layer_rules(config).front().head_groups.back();
@@ -160,11 +161,11 @@ TEST(LayerRules, GroupsAreTheSectionsWithTheLayoutsHeads) {
     group.added = true;  // attention.add_content
     return group;
   };
-  EXPECT_EQ(group_for("full"), with_heads(config.patterns.full));
-  EXPECT_EQ(group_for("strided"), with_heads(config.patterns.strided));
-  EXPECT_EQ(group_for("random"), with_heads(config.patterns.random));
-  EXPECT_EQ(group_for("lsh"), with_heads(config.patterns.lsh));
-  EXPECT_EQ(group_for("routing"), with_heads(config.routing.group));
+  EXPECT_EQ(group_for(PatternKind::full), with_heads(config.patterns.full));
+  EXPECT_EQ(group_for(PatternKind::strided), with_heads(config.patterns.strided));
+  EXPECT_EQ(group_for(PatternKind::random), with_heads(config.patterns.random));
+  EXPECT_EQ(group_for(PatternKind::lsh), with_heads(config.patterns.lsh));
+  EXPECT_EQ(group_for(PatternKind::routing), with_heads(config.routing.group));
 }
 
 TEST(LayerRules, OffsetsReachAsFarAsTheWindowUnlessTheSectionSaysOtherwise) {
@@ -214,18 +215,18 @@ TEST(AttentionOfLayer, HabitsOfTheRoutingCodeNeedRouting) {
   EXPECT_FALSE(attention_of_layer(config, 0).head_mix);
   EXPECT_TRUE(attention_of_layer(config, 0).unused_key_columns);
   config.routing.head_mix = true;
-  for (const std::string content : {"local", "full", "lsh"}) {
+  for (const PatternKind content : {PatternKind::local, PatternKind::full, PatternKind::lsh}) {
     config.attention.content = content;
-    EXPECT_FALSE(attention_of_layer(config, 0).head_mix) << content;
-    EXPECT_FALSE(attention_of_layer(config, 0).unused_key_columns) << content;
+    EXPECT_FALSE(attention_of_layer(config, 0).head_mix) << to_string(content);
+    EXPECT_FALSE(attention_of_layer(config, 0).unused_key_columns) << to_string(content);
   }
 }
 
 TEST(EncoderLayers, FollowTheirOwnContentOnBothSides) {
   ExperimentConfig config;
   config.model.encoder_layers = 3;
-  config.attention.content = "full";
-  config.attention.encoder_content = "routing";
+  config.attention.content = PatternKind::full;
+  config.attention.encoder_content = PatternKind::routing;
   config.attention.content_layers = "top 2";
   config.patterns.local.recency = true;
   config.routing.group.recency = true;
@@ -249,7 +250,7 @@ TEST(EncoderLayers, FollowTheirOwnContentOnBothSides) {
 
 TEST(CrossAttention, HasFullHeadsThenThoseOfItsContentWithoutCommonTime) {
   ExperimentConfig config = unlike_defaults();
-  for (const std::string& content : cross_patterns()) {
+  for (const PatternKind content : kCrossPatterns) {
     config.attention.cross_content = content;
     const AttentionConfig cross = cross_attention_of_layer(config, 1);
     EXPECT_EQ(cross.name, "cross-attention of layer 1");
@@ -257,9 +258,9 @@ TEST(CrossAttention, HasFullHeadsThenThoseOfItsContentWithoutCommonTime) {
     ASSERT_EQ(cross.head_groups.size(), 2U);
     EXPECT_EQ(pattern_name(cross.head_groups[0].pattern), "full");
     EXPECT_EQ(cross.head_groups[0].heads, 9);
-    EXPECT_EQ(pattern_name(cross.head_groups[1].pattern), content);
+    EXPECT_EQ(pattern_kind(cross.head_groups[1].pattern), content);
     EXPECT_EQ(cross.head_groups[1].heads, 3);
-    EXPECT_EQ(refusal_of([&] { validate(cross); }), "accepted") << content;
+    EXPECT_EQ(refusal_of([&] { validate(cross); }), "accepted") << to_string(content);
   }
   config.attention.cross_heads = 0;
   EXPECT_EQ(cross_attention_of_layer(config, 0).head_groups.size(), 1U);
@@ -269,7 +270,7 @@ TEST(CrossAttention, HasFullHeadsThenThoseOfItsContentWithoutCommonTime) {
   EXPECT_EQ(refusal_of([&] { cross_attention_of_layer(config, 0); }),
             "attention.cross_heads 13 is not between 0 and attention.heads 12; lower attention.cross_heads or raise "
             "attention.heads");
-  config.attention.cross_content = "strided";
+  config.attention.cross_content = PatternKind::strided;
   EXPECT_EQ(refusal_of([&] { cross_attention_of_layer(config, 0); }),
             "attention.cross_content: 'strided' is not known; choose one of full, local, random, lsh, routing (did you "
             "mean random?)");
@@ -284,10 +285,10 @@ TEST(ValidityLabel, OfAnEncoderDecoderIsThatOfTheDecoder) {
   ExperimentConfig config;
   config.model.encoder_layers = 1;
   config.routing.routing().selection = RoutingSelection::balanced;
-  config.attention.content = "local";
-  config.attention.cross_content = "full";
+  config.attention.content = PatternKind::local;
+  config.attention.cross_content = PatternKind::full;
   EXPECT_EQ(validity_label(config), "causal") << "an encoder has no future";
-  config.attention.cross_content = "routing";
+  config.attention.cross_content = PatternKind::routing;
   EXPECT_EQ(validity_label(config), "selection reads the future") << "queries compete with later ones";
   config.attention.cross_heads = 0;
   EXPECT_EQ(validity_label(config), "causal");
@@ -308,7 +309,7 @@ TEST(ValidityLabel, IsCausalUnlessALayerSelectsFromTheWholeSequence) {
   config.attention.content_heads = 0;
   EXPECT_EQ(validity_label(config), "causal") << "no head is routed";
   config.attention.content_heads = 4;
-  config.attention.content = "full";
+  config.attention.content = PatternKind::full;
   EXPECT_EQ(validity_label(config), "causal");
 }
 

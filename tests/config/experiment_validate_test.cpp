@@ -1,4 +1,5 @@
 #include "routing/config/experiment.h"
+#include "routing/config/keys.h"
 #include "support/experiment_cases.h"
 
 #include <gtest/gtest.h>
@@ -231,13 +232,13 @@ TEST(ValidateExperiment, AWindowLongerThanTheSequenceIsRefusedByItsKey) {
             "train.sequence_length");
   EXPECT_EQ(refusal_after([](C& c) {
               std::get<LshPattern>(c.patterns.lsh.pattern).window = 2049;
-              c.attention.content = "lsh";
+              c.attention.content = PatternKind::lsh;
             }),
             "lsh.window 2049 is longer than train.sequence_length 2048; lower lsh.window or raise "
             "train.sequence_length");
   EXPECT_EQ(refusal_after([](C& c) {
               std::get<RandomPattern>(c.patterns.random.pattern).window = 2049;
-              c.attention.content = "random";
+              c.attention.content = PatternKind::random;
             }),
             "random.window 2049 is longer than train.sequence_length 2048; lower random.window or raise "
             "train.sequence_length");
@@ -248,7 +249,7 @@ TEST(ValidateExperiment, PatternsThatNoLayerUsesMayBeAnything) {
   EXPECT_EQ(refusal_after([](C& c) {
               c.routing.routing().window = 4096;
               std::get<LshPattern>(c.patterns.lsh.pattern).buckets = -1;
-              c.attention.content = "full";
+              c.attention.content = PatternKind::full;
             }),
             "accepted");
   EXPECT_EQ(refusal_after([](C& c) {
@@ -272,12 +273,12 @@ TEST(ValidateExperiment, SectionsInUseAreCheckedByName) {
   EXPECT_EQ(refusal_after([](C& c) { c.routing.routing().decay = 1.0; }),
             "[routing]: decay is 1, but it must be at least 0 and below 1");
   EXPECT_EQ(refusal_after([](C& c) {
-              c.attention.content = "lsh";
+              c.attention.content = PatternKind::lsh;
               std::get<LshPattern>(c.patterns.lsh.pattern).buckets = 7;
             }),
             "[lsh]: buckets is 7, but a rotation makes pairs of buckets; use 8");
   EXPECT_EQ(refusal_after([](C& c) {
-              c.attention.content = "full";
+              c.attention.content = PatternKind::full;
               c.patterns.full.max_relative = 0;
             }),
             "[full]: max_relative is 0, but relative positions need at least 1");
@@ -295,7 +296,7 @@ TEST(ValidateExperiment, HeadsFitTheLayerAndTheWidth) {
 }
 
 TEST(ValidateExperiment, ContentIsAKnownPatternInLayersThatExist) {
-  EXPECT_EQ(refusal_after([](C& c) { c.attention.content = "routed"; }),
+  EXPECT_EQ(refusal_after([](C& c) { set_key(c, "attention.content", "routed"); }),
             "attention.content: 'routed' is not known; choose one of local, full, strided, random, lsh, routing (did "
             "you mean routing?)");
   EXPECT_EQ(refusal_after([](C& c) { c.attention.content_layers = "top 5"; }),

@@ -54,7 +54,7 @@ TEST(ExperimentKeys, AreUniqueAndSectionsStandTogether) {
 TEST(ExperimentKeys, EveryMemberOfEveryStructureHasOne) {
   EXPECT_EQ(number_of_members<ExperimentConfig>(), 9U) << "name, source and seven parts";
   EXPECT_EQ(number_of_members<ModelConfig>(), keys_beginning_with("model"));
-  EXPECT_EQ(number_of_members<AttentionLayout>(), keys_beginning_with("attention"));
+  EXPECT_EQ(number_of_members<AttentionHeads>(), keys_beginning_with("attention"));
   EXPECT_EQ(number_of_members<PatternSections>(), 5U);
   EXPECT_EQ(number_of_members<DataConfig>(), keys_beginning_with("data"));
   EXPECT_EQ(number_of_members<TrainConfig>(), keys_beginning_with("train"));

@@ -130,7 +130,7 @@ TEST(Environment, EveryKeyHasItsOwnVariableThatSetsIt) {
   ConfigSources sources;
   ExperimentConfig expected = unlike_defaults();
   expected.train.sequence_length = 2048;
-  expected.attention.content = "full";
+  expected.attention.content = PatternKind::full;
   expected.model.image_height = 0;  // images have no source for the encoder
   expected.model.image_width = 0;
   expected.train.source_length = 2048;

@@ -39,16 +39,6 @@ AttentionConfig layer_of(const RoutingSettings& settings, AttentionKind kind) {
           .head_groups = {settings.group}};
 }
 
-template <class Action>
-std::string refusal_of(const Action& action) {
-  try {
-    action();
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "accepted";
-}
-
 std::string refusal_of_value(const std::string& key, const std::string& value) {
   RoutingSettings settings = preset_of(RoutingPreset::ours);
   return refusal_of([&] { set_routing_key(settings, key, value); });
@@ -210,11 +200,12 @@ TEST(RoutingSettings, AFreshObjectHasARoutingPattern) {
 }
 
 TEST(RoutingPresetWords, GoBothWaysAndUnknownOnesNameTheNearest) {
-  for (const RoutingPreset preset : kPresets) EXPECT_EQ(parse_routing_preset(to_string(preset)), preset);
+  for (const RoutingPreset preset : kPresets)
+    EXPECT_EQ(parse_word<RoutingPreset>(to_string(preset), "routing preset"), preset);
   EXPECT_EQ(to_string(RoutingPreset::paper), "paper");
   EXPECT_EQ(to_string(RoutingPreset::code), "code");
   EXPECT_EQ(to_string(RoutingPreset::ours), "ours");
-  EXPECT_EQ(refusal_of([] { parse_routing_preset("papre"); }),
+  EXPECT_EQ(refusal_of([] { parse_word<RoutingPreset>("papre", "routing preset"); }),
             "routing preset: 'papre' is not known; choose one of paper, code, ours (did you mean paper?)");
 }
 

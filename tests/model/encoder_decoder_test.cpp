@@ -152,7 +152,7 @@ ExperimentConfig dense_experiment() {
 
 TEST(EncoderDecoder, EqualsTheEquationsInPlainTensorsWithPadding) {
   for (const NormPlacement norm : {NormPlacement::post, NormPlacement::pre}) {
-    for (const PositionKind positions : kPositionKinds) {
+    for (const PositionKind positions : kEvery<PositionKind>) {
       for (const std::int64_t inner : {0, 12}) {
         ExperimentConfig config = dense_experiment();
         config.model.norm = norm;
@@ -236,7 +236,7 @@ TEST(EncoderDecoder, LaterTargetsNeverChangeEarlierBits) {
 
 TEST(EncoderDecoder, BalancedCrossAttentionReadsTheFuture) {
   ExperimentConfig config = small_pairs_experiment("routing");
-  config.attention.content = "local";
+  config.attention.content = PatternKind::local;
   config.routing.routing().selection = RoutingSelection::balanced;
   ASSERT_EQ(validity_label(config), "selection reads the future");
   EncoderDecoder model(config, floats());
@@ -428,7 +428,7 @@ TEST(EncoderDecoder, HasAsManyParametersAsCountedByHand) {
 }
 
 TEST(EncoderDecoder, IsBuiltOnTheMetaDeviceWithTheSameNamesAndShapes) {
-  for (const PositionKind positions : kPositionKinds) {
+  for (const PositionKind positions : kEvery<PositionKind>) {
     ExperimentConfig config = small_pairs_experiment();
     config.model.positions = positions;
     const auto real = named_tensors(*EncoderDecoder(config, floats()));

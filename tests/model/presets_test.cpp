@@ -134,7 +134,7 @@ TEST(PresetWeights, RelativePositionsInsideClustersAreTwoTablesPerRoutedLayer) {
 TEST(CountParameters, PartsOfAHandWorkedModel) {
   ExperimentConfig config;
   config.model = {.vocab_size = 10, .layers = 2, .width = 8, .embedding_width = 4, .feedforward_width = 12};
-  config.attention = {.heads = 2, .content_heads = 1, .content = "full"};
+  config.attention = {.heads = 2, .content_heads = 1, .content = PatternKind::full};
   config.patterns.local.relative = RelativePosition::none;
   config.patterns.full.relative = RelativePosition::none;
   const ParameterCount count = count_parameters(config);

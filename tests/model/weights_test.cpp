@@ -4,36 +4,22 @@
 #include "routing/core/error.h"
 #include "routing/storage/safetensors.h"
 #include "support/small_experiment.h"
+#include "support/temporary_folder.h"
 
 #include <gtest/gtest.h>
 
 #include <filesystem>
 #include <string>
-#include <unistd.h>
 
 namespace routing::weights_test {
 namespace {
 
 class WeightsOnDisk : public testing::Test {
  protected:
-  void SetUp() override {
-    folder_ = std::filesystem::temp_directory_path() / ("routing-weights-" + std::to_string(getpid()));
-    std::filesystem::create_directories(folder_);
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
   std::filesystem::path file() const { return folder_ / "model.safetensors"; }
 
-  std::filesystem::path folder_;
+  TemporaryFolder folder_;
 };
-
-std::string message_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const FileError& error) {
-    return error.what();
-  }
-  return "";
-}
 
 TEST_F(WeightsOnDisk, EveryContentComesBackWithTheSameLogits) {
   for (const ContentCase& item : content_cases()) {
@@ -88,10 +74,11 @@ TEST_F(WeightsOnDisk, SayWhatTheyWereTrainedOn) {
 
 TEST_F(WeightsOnDisk, AModelOfTheOtherKindIsRefused) {
   save_model(file(), *make_model(small_pairs_experiment(), at::TensorOptions().dtype(at::kFloat)), {.version = "1"});
-  EXPECT_NE(message_of([&] { load_model(file()); }).find("holds an encoder-decoder"), std::string::npos);
+  EXPECT_NE(message_of<FileError>([&] { load_model(file()); }).find("holds an encoder-decoder"), std::string::npos);
   EXPECT_EQ(load_sequence_model(file())->config(), small_pairs_experiment());
   save_model(file(), *make_model(small_experiment(), at::TensorOptions().dtype(at::kFloat)), {.version = "1"});
-  EXPECT_NE(message_of([&] { load_encoder_decoder(file()); }).find("holds a decoder-only model"), std::string::npos);
+  EXPECT_NE(message_of<FileError>([&] { load_encoder_decoder(file()); }).find("holds a decoder-only model"),
+            std::string::npos);
   EXPECT_EQ(load_sequence_model(file())->config(), small_experiment());
 }
 
@@ -157,16 +144,19 @@ TEST_F(WeightsOnDisk, WhatDoesNotFitIsNamedAndTheModelStaysAsItWas) {
 
   auto missing = tensors;
   missing.erase("layer1.feedforward.in_bias");
-  EXPECT_NE(
-      message_of([&] { load_tensors(*model, missing, "here"); }).find("here: tensor 'layer1.feedforward.in_bias'"),
-      std::string::npos);
+  EXPECT_NE(message_of<FileError>([&] {
+              load_tensors(*model, missing, "here");
+            }).find("here: tensor 'layer1.feedforward.in_bias'"),
+            std::string::npos);
   auto extra = tensors;
   extra["layer9.bias"] = at::zeros({3});
-  EXPECT_NE(message_of([&] { load_tensors(*model, extra, "here"); }).find("'layer9.bias' [3] is not part"),
+  EXPECT_NE(message_of<FileError>([&] { load_tensors(*model, extra, "here"); }).find("'layer9.bias' [3] is not part"),
             std::string::npos);
   auto misshapen = tensors;
   misshapen["output_bias"] = at::zeros({3});
-  EXPECT_NE(message_of([&] { load_tensors(*model, misshapen, "here"); }).find("[3], but the model has Float [256]"),
+  EXPECT_NE(message_of<FileError>([&] {
+              load_tensors(*model, misshapen, "here");
+            }).find("[3], but the model has Float [256]"),
             std::string::npos);
   EXPECT_TRUE(at::equal(before, model->named_parameters()["embedding"]));
   load_tensors(*model, tensors, "here");
@@ -175,9 +165,9 @@ TEST_F(WeightsOnDisk, WhatDoesNotFitIsNamedAndTheModelStaysAsItWas) {
 
 TEST_F(WeightsOnDisk, AFileWithoutConfigurationIsRefused) {
   write_safetensors(file(), {.tensors = {{"a", at::zeros({2})}}});
-  EXPECT_NE(message_of([&] { load_model(file()); }).find("holds no 'config'"), std::string::npos);
+  EXPECT_NE(message_of<FileError>([&] { load_model(file()); }).find("holds no 'config'"), std::string::npos);
   write_safetensors(file(), {.tensors = {{"a", at::zeros({2})}}, .metadata = {{"config", "[train]\nspeed = 3\n"}}});
-  EXPECT_NE(message_of([&] { load_model_config(file()); }).find("speed"), std::string::npos);
+  EXPECT_NE(message_of<FileError>([&] { load_model_config(file()); }).find("speed"), std::string::npos);
 }
 
 }  // namespace

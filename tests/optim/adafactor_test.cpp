@@ -263,7 +263,7 @@ TEST(Adafactor, OptionsComeFromTheTrainingSection) {
 }
 
 TEST(MakeOptimizer, MakesTheKindThatTheConfigurationNames) {
-  for (const OptimizerKind kind : kOptimizerKinds) {
+  for (const OptimizerKind kind : kEvery<OptimizerKind>) {
     TrainConfig config;
     config.optimizer = kind;
     config.weight_decay = 0.5;

@@ -47,7 +47,7 @@ TrainConfig config_of(const json& test_case) {
                                                              {"cosine", ScheduleKind::cosine},
                                                              {"rsqrt", ScheduleKind::rsqrt}};
   TrainConfig config;
-  config.optimizer = parse_optimizer_kind(test_case["optimizer"].get<std::string>());
+  config.optimizer = parse_word<OptimizerKind>(test_case["optimizer"].get<std::string>(), "train.optimizer");
   config.weight_decay = test_case["weight_decay"];
   config.clip = test_case["clip"];
   config.schedule = schedules.at(test_case["schedule"]);

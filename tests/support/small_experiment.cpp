@@ -13,7 +13,7 @@ ExperimentConfig small_experiment(const std::string& content) {
   config.model.feedforward_width = 32;
   config.attention.heads = 4;
   config.attention.content_heads = content == "local" ? 0 : 2;
-  config.attention.content = content;
+  config.attention.content = parse_word<PatternKind>(content, "content");
   std::get<LocalPattern>(config.patterns.local.pattern).window = 8;
   std::get<StridedPattern>(config.patterns.strided.pattern).stride = 4;
   config.patterns.random.pattern = RandomPattern{.groups = 4, .window = 8};
@@ -77,9 +77,9 @@ ExperimentConfig small_pairs_experiment(const std::string& content) {
   config.model.vocab_size = 40;
   config.model.encoder_layers = 1;
   config.model.positions = PositionKind::sinusoidal;
-  config.attention.encoder_content = content;
+  config.attention.encoder_content = config.attention.content;
   config.attention.cross_heads = 2;
-  config.attention.cross_content = content == "strided" ? "full" : content;
+  config.attention.cross_content = content == "strided" ? PatternKind::full : config.attention.content;
   config.train.source_length = 24;
   return config;
 }

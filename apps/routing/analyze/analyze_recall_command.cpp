@@ -1,5 +1,5 @@
 #include "analyze/head_analysis.h"
-#include "lab/heads/attention_recall.h"
+#include "lab/heads/attention_coverage.h"
 #include "lab/heads/head_shares_figure.h"
 #include "shell/options.h"
 #include "shell/output.h"
@@ -31,10 +31,10 @@ void print_line(const std::vector<std::string>& cells) {
 }
 
 // "local x4", the patterns of the heads of one kind.
-std::string kind_text(const std::vector<HeadRecall>& layer, HeadKind kind) {
+std::string kind_text(const std::vector<HeadCoverage>& layer, HeadKind kind) {
   std::string name;
   int heads = 0;
-  for (const HeadRecall& head : layer) {
+  for (const HeadCoverage& head : layer) {
     if (ProbedHead::head_kind(head.pattern) != kind) continue;
     name = name.empty() || name == head.pattern ? head.pattern : "content";
     ++heads;
@@ -42,20 +42,20 @@ std::string kind_text(const std::vector<HeadRecall>& layer, HeadKind kind) {
   return std::to_string(heads) + " " + name;
 }
 
-void print_table(const HeadAnalysisOptions& options, const ProbedRun& run, const RecallReport& report) {
+void print_table(const HeadAnalysisOptions& options, const ProbedRun& run, const CoverageReport& report) {
   std::cout << "What heads keep of dense attention with their own queries and keys. Three shares each: the head's "
                "plan,\nas many keys just before the query, as many keys at random\n\n";
   std::vector<std::string> names{"layer", "heads", "keys", "unrouted", "softmax mass"};
-  for (const std::int64_t top : kRecallTops) names.push_back("top " + std::to_string(top) + " products");
+  for (const std::int64_t top : kCoverageTops) names.push_back("top " + std::to_string(top) + " products");
   print_line(names);
   for (std::size_t layer = 0; layer < report.layers.size(); ++layer) {
     for (const HeadKind kind : {HeadKind::local, HeadKind::content}) {
-      const std::optional<Recall> mean = mean_recall(report.layers[layer], kind);
+      const std::optional<Coverage> mean = mean_coverage(report.layers[layer], kind);
       if (!mean) continue;
       std::vector<std::string> cells{std::to_string(layer), kind_text(report.layers[layer], kind),
                                      fixed_digits(mean->keys, 1), fixed_digits(100.0 * mean->reads_nothing, 1) + " %",
                                      three(mean->plan.mass, mean->recent.mass, mean->random)};
-      for (std::size_t i = 0; i < kRecallTops.size(); ++i) {
+      for (std::size_t i = 0; i < kCoverageTops.size(); ++i) {
         cells.push_back(three(mean->plan.top[i], mean->recent.top[i], mean->random));
       }
       print_line(cells);
@@ -73,25 +73,25 @@ void print_table(const HeadAnalysisOptions& options, const ProbedRun& run, const
       11);
 }
 
-nlohmann::ordered_json json_of(const PlanRecall& recall) {
-  nlohmann::ordered_json object{{"mass", recall.mass}};
-  for (std::size_t i = 0; i < kRecallTops.size(); ++i) {
-    object["top_" + std::to_string(kRecallTops[i])] = recall.top[i];
+nlohmann::ordered_json json_of(const PlanCoverage& coverage) {
+  nlohmann::ordered_json object{{"mass", coverage.mass}};
+  for (std::size_t i = 0; i < kCoverageTops.size(); ++i) {
+    object["top_" + std::to_string(kCoverageTops[i])] = coverage.top[i];
   }
   return object;
 }
 
-void print_json(const HeadAnalysisOptions& options, const ProbedRun& run, const RecallReport& report) {
+void print_json(const HeadAnalysisOptions& options, const ProbedRun& run, const CoverageReport& report) {
   nlohmann::ordered_json layers = nlohmann::ordered_json::array();
   for (const auto& layer : report.layers) {
     nlohmann::ordered_json heads = nlohmann::ordered_json::array();
-    for (const HeadRecall& head : layer) {
+    for (const HeadCoverage& head : layer) {
       heads.push_back({{"pattern", head.pattern},
-                       {"keys", head.recall.keys},
-                       {"reads_nothing", head.recall.reads_nothing},
-                       {"plan", json_of(head.recall.plan)},
-                       {"recent", json_of(head.recall.recent)},
-                       {"random", head.recall.random}});
+                       {"keys", head.coverage.keys},
+                       {"reads_nothing", head.coverage.reads_nothing},
+                       {"plan", json_of(head.coverage.plan)},
+                       {"recent", json_of(head.coverage.recent)},
+                       {"random", head.coverage.random}});
     }
     layers.push_back({{"heads", heads}});
   }
@@ -109,14 +109,14 @@ void print_json(const HeadAnalysisOptions& options, const ProbedRun& run, const 
             << "\n";
 }
 
-HeadSharesFigure figure_of(const ProbedRun& run, const RecallReport& report) {
+HeadSharesFigure figure_of(const ProbedRun& run, const CoverageReport& report) {
   HeadSharesFigure figure{.title = "What heads keep of dense attention: " + run_title(run),
                           .dot_name = "its plan",
                           .ring_name = "as many recent keys",
                           .dash_name = "as many random keys",
                           .kinds = {},
                           .panels = {{.title = "share of the softmax mass", .layers = {}}}};
-  for (const std::int64_t top : kRecallTops) {
+  for (const std::int64_t top : kCoverageTops) {
     figure.panels.push_back({.title = top == 1 ? "share of queries whose largest inner product is held"
                                                : "share of the " + std::to_string(top) + " largest inner products",
                              .layers = {}});
@@ -124,12 +124,12 @@ HeadSharesFigure figure_of(const ProbedRun& run, const RecallReport& report) {
   for (const auto& layer : report.layers) {
     figure.kinds.emplace_back();
     for (HeadSharesFigure::Panel& panel : figure.panels) panel.layers.emplace_back();
-    for (const HeadRecall& head : layer) {
-      const Recall& recall = head.recall;
+    for (const HeadCoverage& head : layer) {
+      const Coverage& coverage = head.coverage;
       figure.kinds.back().push_back(head.pattern);
-      figure.panels[0].layers.back().push_back({recall.plan.mass, recall.recent.mass, recall.random});
-      for (std::size_t i = 0; i < kRecallTops.size(); ++i) {
-        figure.panels[i + 1].layers.back().push_back({recall.plan.top[i], recall.recent.top[i], recall.random});
+      figure.panels[0].layers.back().push_back({coverage.plan.mass, coverage.recent.mass, coverage.random});
+      for (std::size_t i = 0; i < kCoverageTops.size(); ++i) {
+        figure.panels[i + 1].layers.back().push_back({coverage.plan.top[i], coverage.recent.top[i], coverage.random});
       }
     }
   }
@@ -141,7 +141,7 @@ int run_recall(const HeadAnalysisOptions& options, const ProgramOptions& program
   for (const std::string& path : options.paths) figure_format(path);
   ProbedRun run = open_probed_run(options, program);
   TrainingDisplay display(program.quiet);
-  const RecallReport report = attention_recall(
+  const CoverageReport report = attention_coverage(
       *run.model, run.tokens,
       {.queries = options.queries,
        .seed = options.seed,

@@ -11,9 +11,9 @@
 #include "train/training_display.h"
 #include "version.h"
 
+#include <fmt/core.h>
 #include <iostream>
 #include <memory>
-#include <sstream>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -32,11 +32,7 @@ struct AuditOptions : AuditSubjectOptions {
 };
 
 std::string short_number(double value) {
-  if (value == 0.0) return "0";
-  std::ostringstream text;
-  text.precision(3);
-  text << value;
-  return text.str();
+  return fmt::format("{:.3g}", value);
 }
 
 std::string change_text(FutureChange change) {
@@ -55,7 +51,7 @@ std::string change_text(FutureChange change) {
 
 void print_changes(const PrefixReport& prefix) {
   std::cout << "\nchange                       changes   predictions before   changed    largest change\n";
-  for (const FutureChange kind : kFutureChanges) {
+  for (const FutureChange kind : kEvery<FutureChange>) {
     PrefixReport part = prefix;
     std::erase_if(part.changes, [&](const PrefixChange& each) { return each.change != kind; });
     if (part.changes.empty()) continue;

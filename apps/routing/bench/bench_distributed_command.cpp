@@ -1,6 +1,7 @@
 #include "bench/bench_output.h"
 #include "commands.h"
 #include "lab/bench/rank_scaling.h"
+#include "lab/measure/statistics.h"
 #include "lab/measure/timing.h"
 #include "routing/core/error.h"
 #include "routing/core/files.h"
@@ -129,7 +130,7 @@ double median_of(const std::vector<bench::RankRun>& runs, double (*figure)(const
   std::vector<double> values;
   values.reserve(runs.size());
   for (const bench::RankRun& run : runs) values.push_back(figure(run));
-  return bench::quantile(values, 0.5);
+  return quantile(values, 0.5);
 }
 
 void print_runs(BenchOutput& output, const std::vector<bench::RankRun>& runs, int threads, double rate_of_one) {

@@ -14,13 +14,14 @@ void add_measuring_options(CLI::App& app, BenchOptions& options) {
 
 std::vector<MatmulPrecision> chosen_precisions(const BenchOptions& options) {
   std::vector<MatmulPrecision> precisions;
-  for (const std::string& word : options.precisions) precisions.push_back(bench::parse_matmul_precision(word));
+  for (const std::string& word : options.precisions)
+    precisions.push_back(parse_word<MatmulPrecision>(word, "precision"));
   return precisions;
 }
 
 std::vector<bench::Pass> chosen_passes(const BenchOptions& options) {
   std::vector<bench::Pass> passes;
-  for (const std::string& word : options.passes) passes.push_back(bench::parse_pass(word));
+  for (const std::string& word : options.passes) passes.push_back(parse_word<bench::Pass>(word, "pass"));
   return passes;
 }
 

@@ -142,7 +142,7 @@ void print_table(const std::vector<Row>& rows) {
 Json bench_machine(const ProgramOptions& options) {
   return {{"threads", options.threads},
           {"cpu", cpu_features().brand},
-          {"isa", kernels::to_string(kernels::active_isa())},
+          {"isa", to_string(kernels::active_isa())},
           {"onednn_isa", onednn_isa()},
           {"build", build_type() + ", " + compiler()},
           {"version", program_version()}};

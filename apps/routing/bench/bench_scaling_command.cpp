@@ -48,7 +48,7 @@ int run(const ScalingOptions& options, const ProgramOptions& program) {
     }
     const auto rows = bench::bench_scaling(scaling, [&](const std::vector<bench::Row>& done) { output.print(done); });
     for (const bench::GrowthFit& fit : bench::fit_growth(rows, scaling.fit_from)) {
-      print_fit(output, fit, std::string(bench::to_string(precision)));
+      print_fit(output, fit, std::string(to_string(precision)));
     }
   }
   return kDone;

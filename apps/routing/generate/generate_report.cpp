@@ -50,7 +50,7 @@ std::string GenerationReport::summary(std::int64_t prompt_tokens, const std::str
 std::string GenerationReport::note_of_length(const ExperimentConfig& config) const {
   const std::int64_t trained = config.train.sequence_length;
   if (longest_ <= trained) return {};
-  const bool has_windows = config.attention.content != "full";
+  const bool has_windows = config.attention.content != PatternKind::full;
   return "note: token " + std::to_string(trained + 1) + " is past train.sequence_length " + std::to_string(trained) +
          "; " + (has_windows ? "windows go on" : "attention goes on") + ", quality beyond is untested";
 }

@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -25,8 +26,8 @@ struct DataOptions {
 
 DataConfig config_of(const DataOptions& options) {
   DataConfig config = options.config;
-  config.format = parse_data_format(options.format);
-  config.tokens = parse_token_kind(options.tokens);
+  config.format = parse_word<DataFormat>(options.format, "data.format");
+  config.tokens = parse_word<TokenKind>(options.tokens, "data.tokens");
   for (std::string* path : {&config.path, &config.vocabulary, &config.cache}) {
     if (!path->empty()) *path = tidy_path(*path).string();
   }

@@ -22,10 +22,9 @@ constexpr double kGibibyte = 1024.0 * 1024.0 * 1024.0;
 constexpr double kComfortableGibibytes = 2.0;
 
 enum class VectorLevel { sse, avx, avx2, avx512 };
-
-std::string_view to_string(VectorLevel level) {
-  constexpr std::array<std::string_view, 4> kNames = {"SSE", "AVX", "AVX2", "AVX-512"};
-  return kNames[static_cast<std::size_t>(level)];
+constexpr auto words_of(VectorLevel) {
+  using enum VectorLevel;
+  return std::to_array<Word<VectorLevel>>({{sse, "SSE"}, {avx, "AVX"}, {avx2, "AVX2"}, {avx512, "AVX-512"}});
 }
 
 VectorLevel level_of(const CpuFeatures& cpu) {
@@ -90,19 +89,9 @@ std::string text(const Parts&... parts) {
 
 }  // namespace
 
-std::string_view to_string(FindingStatus status) {
-  constexpr std::array<std::string_view, 3> kNames = {"ok", "warning", "problem"};
-  return kNames[static_cast<std::size_t>(status)];
-}
-
 std::int64_t count_status(const std::vector<Finding>& findings, FindingStatus status) {
   return std::count_if(findings.begin(), findings.end(),
                        [&](const Finding& finding) { return finding.status == status; });
-}
-
-std::string_view to_string(BlasThreading threading) {
-  constexpr std::array<std::string_view, 4> kNames = {"unknown", "sequential", "pthread", "OpenMP"};
-  return kNames[static_cast<std::size_t>(threading)];
 }
 
 Finding judge_blas_core(const BlasFacts& blas, const CpuFeatures& cpu) {

@@ -2,6 +2,7 @@
 // verdict can be tested on any machine.
 #pragma once
 
+#include "routing/config/words.h"
 #include "routing/kernels/dispatch/cpu_features.h"
 
 #include <cstdint>
@@ -16,8 +17,10 @@ enum class FindingStatus {
   warning,  // works, but slower or smaller than it could be
   problem,  // should be put right
 };
-
-std::string_view to_string(FindingStatus status);
+constexpr auto words_of(FindingStatus) {
+  using enum FindingStatus;
+  return std::to_array<Word<FindingStatus>>({{ok, "ok"}, {warning, "warning"}, {problem, "problem"}});
+}
 
 struct Finding {
   std::string check;  // "BLAS core"
@@ -30,8 +33,11 @@ struct Finding {
 std::int64_t count_status(const std::vector<Finding>& findings, FindingStatus status);
 
 enum class BlasThreading { unknown, sequential, pthread, openmp };
-
-std::string_view to_string(BlasThreading threading);
+constexpr auto words_of(BlasThreading) {
+  using enum BlasThreading;
+  return std::to_array<Word<BlasThreading>>(
+      {{unknown, "unknown"}, {sequential, "sequential"}, {pthread, "pthread"}, {openmp, "OpenMP"}});
+}
 
 // The library that libtorch hands its matrix products to.
 struct BlasFacts {

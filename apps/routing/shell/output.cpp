@@ -4,16 +4,14 @@
 
 #include <cerrno>
 #include <csignal>
+#include <fmt/core.h>
 #include <iomanip>
 #include <iostream>
-#include <sstream>
 
 namespace routing {
 
 std::string fixed_digits(double value, int digits) {
-  std::ostringstream text;
-  text << std::fixed << std::setprecision(digits) << value;
-  return text.str();
+  return fmt::format("{:.{}f}", value, digits);
 }
 
 void print_pairs(const std::vector<std::pair<std::string, std::string>>& pairs, int column) {

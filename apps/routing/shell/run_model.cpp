@@ -113,7 +113,7 @@ void require_tokens_of_run(const fs::path& model, const Dataset& data) {
 }
 
 MatmulPrecision chosen_precision(const std::string& option, const ExperimentConfig& config) {
-  return matmul_precision(option.empty() ? config.train.precision : parse_precision(option));
+  return matmul_precision(option.empty() ? config.train.precision : parse_word<Precision>(option, "train.precision"));
 }
 
 }  // namespace routing

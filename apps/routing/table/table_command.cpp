@@ -102,12 +102,12 @@ TableOptions table_options(const TableCommandOptions& given, const ProgramOption
                        .seeds = parse_seeds(given.seeds),
                        .steps = given.steps,
                        .minutes = given.minutes,
-                       .selection = parse_selection(given.selection),
+                       .selection = parse_word<RoutingSelection>(given.selection, "selection"),
                        .environment = routing_environment(),
                        .settings = given.settings,
                        .version = program_version(),
                        .host = bench_machine(program)};
-  if (!given.scale.empty()) options.scale = parse_table_scale(given.scale);
+  if (!given.scale.empty()) options.scale = parse_word<TableScale>(given.scale, "scale");
   if (!given.part.empty()) options.part = parse_table_part(given.part);
   options.observer = {
       .notes = [&display](const std::string& line) { display.say(line); },
@@ -171,7 +171,7 @@ int run(const TableCommandOptions& options, const ProgramOptions& program) {
   }
   const bool routed =
       std::any_of(spec.rows.begin(), spec.rows.end(), [](const TableRow& row) { return row.is_routed; });
-  if (!routed && parse_selection(options.selection) != kPaperSelection) {
+  if (!routed && parse_word<RoutingSelection>(options.selection, "selection") != kPaperSelection) {
     throw UsageError("--selection " + options.selection + ": the rows of " + spec.name + " have their own selections",
                      "routing table " + spec.name + " --list  shows them");
   }

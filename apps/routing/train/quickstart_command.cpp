@@ -2,6 +2,7 @@
 #include "lab/figures/curves_figure.h"
 #include "lab/figures/pattern_figure.h"
 #include "lab/figures/pattern_gallery.h"
+#include "lab/measure/step_timer.h"
 #include "routing/config/resolve.h"
 #include "routing/core/error.h"
 #include "routing/data/sources/byte_corpus.h"
@@ -21,7 +22,6 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -34,8 +34,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kDefaultCorpus = "/usr/share/dictd/gcide.dict.dz";
-// The first steps make matmuls and memory that later ones use again.
-constexpr int kUntimedSteps = 2;
 constexpr double kLeastTimingShare = 0.01;  // of the minutes
 constexpr double kMostTimingShare = 0.05;
 
@@ -57,22 +55,10 @@ struct QuickstartOptions {
 // How many steps fit into the minutes on this machine, from some steps on scattered bytes. Fixing their number before
 // the run lets the learning rate fall to its end in time, and keeps the run exactly resumable.
 std::int64_t timed_number_of_steps(const ExperimentConfig& config, double minutes) {
-  Learner learner(config);
-  std::vector<TokenBatch> batches;
-  for (std::int64_t i = 0; i < config.train.accumulation; ++i) {
-    const at::Tensor noise = at::arange(config.train.batch_size * config.train.sequence_length, at::kLong);
-    batches.push_back({.tokens = noise.mul(2654435761L)
-                                     .bitwise_right_shift(7)
-                                     .remainder(config.model.vocab_size)
-                                     .view({config.train.batch_size, config.train.sequence_length}),
-                       .sample_ids = at::arange(config.train.batch_size, at::kLong)});
-  }
-  for (int i = 0; i < kUntimedSteps; ++i) learner.step(batches);
-  const auto time_one_step = [&] {
-    const auto begin = std::chrono::steady_clock::now();
-    learner.step(batches);
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  };
+  StepTimer timer(config);
+  // Not counted: memory and packed weights may still grow.
+  timer.seconds_of_a_step();
+  const auto time_one_step = [&] { return timer.seconds_of_a_step(); };
   const double seconds = 60.0 * minutes;
   return steps_that_fit(minutes, seconds_per_step(time_one_step, {.least_seconds = kLeastTimingShare * seconds,
                                                                   .most_seconds = kMostTimingShare * seconds}));

@@ -3,16 +3,13 @@
 #include "routing/core/error.h"
 
 #include <algorithm>
-#include <iomanip>
-#include <sstream>
+#include <fmt/core.h>
 
 namespace routing {
 namespace {
 
 std::string in_millions(std::int64_t bytes) {
-  std::ostringstream text;
-  text << std::fixed << std::setprecision(1) << static_cast<double>(bytes) * 1e-6 << " million";
-  return text.str();
+  return fmt::format("{:.1f} million", static_cast<double>(bytes) * 1e-6);
 }
 
 }  // namespace

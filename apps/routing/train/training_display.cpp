@@ -5,6 +5,7 @@
 #include "routing/training/progress.h"
 #include "shell/interrupts.h"
 
+#include <fmt/core.h>
 #include <iomanip>
 #include <iostream>
 #include <sstream>
@@ -26,9 +27,7 @@ int terminal_width() {
 }
 
 std::string in_millions(std::int64_t count) {
-  std::ostringstream text;
-  text << std::fixed << std::setprecision(2) << static_cast<double>(count) * 1e-6 << " M";
-  return text.str();
+  return fmt::format("{:.2f} M", static_cast<double>(count) * 1e-6);
 }
 
 }  // namespace
@@ -116,8 +115,7 @@ std::string describe_run(Trainer& trainer) {
   const TrainingFacts& data = trainer.data();
   std::ostringstream text;
   text << config.name << ", " << in_millions(trainer.learner().model().num_parameters()) << " parameters, "
-       << (trainer.learner().precision() == MatmulPrecision::bf16 ? "bf16" : "fp32") << ", " << trainer.labels()
-       << "\nrouting: " << data.description;
+       << to_string(trainer.learner().precision()) << ", " << trainer.labels() << "\nrouting: " << data.description;
   if (!data.missing.empty()) text << "\nrouting: partial data: " << data.missing;
   const RankFacts& ranks = trainer.rank_facts();
   if (ranks.ranks > 1) {

@@ -13,13 +13,10 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 namespace routing::bench {
 namespace {
-
-constexpr std::array kPasses{Pass::plan, Pass::forward, Pass::forward_backward};
 
 // The first update sets thresholds from quantiles, the others let them settle.
 constexpr int kUpdatesBeforehand = 5;
@@ -68,31 +65,6 @@ HeadGroupConfig routed_heads(const std::string& selection, const AttentionSizes&
 }
 
 }  // namespace
-
-std::string_view to_string(Pass pass) {
-  switch (pass) {
-    case Pass::plan:
-      return "plan";
-    case Pass::forward:
-      return "forward";
-    case Pass::forward_backward:
-      return "forward+backward";
-  }
-  return "";
-}
-
-std::string_view to_string(MatmulPrecision precision) {
-  return precision == MatmulPrecision::fp32 ? "fp32" : "bf16";
-}
-
-Pass parse_pass(std::string_view word) {
-  return parse_word(word, "pass", kPasses);
-}
-
-MatmulPrecision parse_matmul_precision(std::string_view word) {
-  require_word(word, "precision", {"fp32", "bf16"});
-  return word == "fp32" ? MatmulPrecision::fp32 : MatmulPrecision::bf16;
-}
 
 const std::vector<std::string>& attention_patterns() {
   static const std::vector<std::string> names{"local", "nearest", "threshold", "balanced",

@@ -4,6 +4,7 @@
 
 #include "lab/bench/row.h"
 #include "routing/attention/patterns/pattern.h"
+#include "routing/config/words.h"
 #include "routing/ops/attend/attend.h"
 
 #include <ATen/ATen.h>
@@ -27,12 +28,10 @@ struct AttentionSizes {
 };
 
 enum class Pass { plan, forward, forward_backward };
-std::string_view to_string(Pass pass);
-
-// Words of the command line; a ConfigError names the nearest. Precisions are fp32 and bf16.
-Pass parse_pass(std::string_view word);
-MatmulPrecision parse_matmul_precision(std::string_view word);
-std::string_view to_string(MatmulPrecision precision);
+constexpr auto words_of(Pass) {
+  using enum Pass;
+  return std::to_array<Word<Pass>>({{plan, "plan"}, {forward, "forward"}, {forward_backward, "forward+backward"}});
+}
 
 // local, nearest, threshold, balanced, full, strided, random, lsh.
 const std::vector<std::string>& attention_patterns();

@@ -9,7 +9,6 @@
 #include "routing/model/transformer.h"
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <memory>
 #include <span>
@@ -113,7 +112,7 @@ class Decoding {
 
 ExperimentConfig config_of(const DecodeBench& bench, const std::string& content) {
   ExperimentConfig config = bench.config;
-  config.attention.content = content;
+  config.attention.content = parse_word<PatternKind>(content, "attention.content");
   validate(config);
   return config;
 }
@@ -136,7 +135,7 @@ std::vector<Chosen> chosen_models(const DecodeBench& bench) {
   std::vector<Chosen> chosen;
   for (const std::string& content : bench.contents) {
     for (const std::string& precision : bench.precisions) {
-      chosen.push_back({config_of(bench, content), parse_matmul_precision(precision)});
+      chosen.push_back({config_of(bench, content), parse_word<MatmulPrecision>(precision, "precision")});
     }
   }
   return chosen;
@@ -144,9 +143,9 @@ std::vector<Chosen> chosen_models(const DecodeBench& bench) {
 
 Row row_of(const Chosen& chosen) {
   const ExperimentConfig& config = chosen.config;
-  const bool routed = config.attention.content == "routing";
+  const bool routed = config.attention.content == PatternKind::routing;
   return {.bench = "decode",
-          .pattern = config.attention.content,
+          .pattern = std::string(to_string(config.attention.content)),
           .heads = config.attention.heads,
           .dim = head_dim(attention_of_layer(config, 0)),
           .window = std::get<LocalPattern>(config.patterns.local.pattern).window,

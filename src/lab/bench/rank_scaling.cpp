@@ -1,5 +1,6 @@
 #include "lab/bench/rank_scaling.h"
 
+#include "lab/measure/statistics.h"
 #include "lab/measure/timing.h"
 #include "routing/core/error.h"
 #include "routing/core/files.h"

@@ -29,8 +29,8 @@ std::vector<Row> measure(const std::vector<Subject>& subjects, const RunnerOptio
   for (std::size_t index = 0; index < subjects.size(); ++index) {
     Row row = subjects[index].row;
     row.timing = timings[index + 1];
-    row.gemm_gflops = GemmProbe::flops() * 1e-9 / timings[0].median;
-    row.gemm_type = gemm.type();
+    row.gemm_gflops = gemm.flops() * 1e-9 / timings[0].median;
+    row.gemm_type = to_string(gemm.type());
     rows.push_back(row);
   }
   return rows;

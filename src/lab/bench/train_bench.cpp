@@ -78,8 +78,8 @@ void forget_packed_weights() {
 
 ExperimentConfig config_of(const TrainBench& bench, const std::string& content, const std::string& precision) {
   ExperimentConfig config = bench.config;
-  config.attention.content = content;
-  config.train.precision = parse_precision(precision);
+  config.attention.content = parse_word<PatternKind>(content, "attention.content");
+  config.train.precision = parse_word<Precision>(precision, "train.precision");
   validate(config);
   return config;
 }
@@ -107,9 +107,9 @@ Subject prepare(const TrainBench& bench, const ExperimentConfig& config) {
   const PlanCost attention = attention_step_cost(model);
   const auto accumulation = static_cast<double>(config.train.accumulation);
   const std::int64_t tokens = config.train.batch_size * config.train.sequence_length;
-  const bool routed = config.attention.content == "routing";
+  const bool routed = config.attention.content == PatternKind::routing;
   subject.row = {.bench = "train",
-                 .pattern = config.attention.content,
+                 .pattern = std::string(to_string(config.attention.content)),
                  .n = config.train.sequence_length,
                  .heads = config.attention.heads,
                  .dim = head_dim(attention_of_layer(config, 0)),

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <fmt/core.h>
 #include <numeric>
-#include <sstream>
 #include <string_view>
 
 namespace routing {
@@ -14,14 +14,6 @@ namespace {
 
 // Sums of decimal fractions miss round numbers by a few of the last bits.
 constexpr double kTolerance = 1e-9;
-
-std::string fixed_point(double value, int decimals) {
-  std::ostringstream text;
-  text.setf(std::ios::fixed);
-  text.precision(decimals);
-  text << value;
-  return text.str();
-}
 
 // How many decimals a multiple of the step can have.
 int decimals_of(double step) {
@@ -49,21 +41,19 @@ std::string tick_label(double value, double step) {
   constexpr auto kUnits = std::to_array<Unit>({{1e9, "G"}, {1e6, "M"}, {1e3, "k"}});
   const double magnitude = std::abs(value);
   if (magnitude >= 1e12 || (step < 1e-6 && value != 0.0)) {
-    std::ostringstream text;
-    text << value;
-    return text.str();
+    return fmt::format("{:g}", value);
   }
   for (const Unit& unit : kUnits) {
     if (magnitude < unit.size * (1.0 - kTolerance)) continue;
-    const std::string number = fixed_point(value / unit.size, decimals_of(step / unit.size));
+    const std::string number = fmt::format("{:.{}f}", value / unit.size, decimals_of(step / unit.size));
     return without_trailing_zeros(number) + std::string(unit.letter);
   }
-  return fixed_point(value, decimals_of(step));
+  return fmt::format("{:.{}f}", value, decimals_of(step));
 }
 
-// Labels that touch each other and so stand `gap` apart as one block.
-struct Block {
-  double sum_of_firsts = 0.0;  // where each member would like the block to begin
+// Labels that touch each other and so stand `gap` apart as one bundle.
+struct Bundle {
+  double sum_of_firsts = 0.0;  // where each member would like the bundle to begin
   std::size_t count = 0;
 };
 
@@ -119,15 +109,6 @@ std::vector<double> smoothed(const std::vector<double>& values, std::size_t reac
   return result;
 }
 
-double quantile(std::vector<double> values, double share) {
-  require<InputError>(!values.empty(), "a quantile of 0 values does not exist; give at least 1");
-  std::sort(values.begin(), values.end());
-  const double place = share * static_cast<double>(values.size() - 1);
-  const auto below = static_cast<std::size_t>(place);
-  const std::size_t above = std::min(below + 1, values.size() - 1);
-  return std::lerp(values[below], values[above], place - std::floor(place));
-}
-
 std::vector<double> spread_apart(const std::vector<double>& wanted, double gap, const AxisRange& range) {
   if (wanted.empty()) return {};
   const std::size_t count = wanted.size();
@@ -136,29 +117,29 @@ std::vector<double> spread_apart(const std::vector<double>& wanted, double gap, 
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return wanted[a] < wanted[b]; });
 
-  // Each block begins where its members want it on average; blocks that then collide become one.
-  const auto begin_of = [&](const Block& block) {
-    const double most = range.high - gap * static_cast<double>(block.count - 1);
-    return std::clamp(block.sum_of_firsts / static_cast<double>(block.count), range.low, std::max(range.low, most));
+  // Each bundle begins where its members want it on average; bundles that then collide become one.
+  const auto begin_of = [&](const Bundle& bundle) {
+    const double most = range.high - gap * static_cast<double>(bundle.count - 1);
+    return std::clamp(bundle.sum_of_firsts / static_cast<double>(bundle.count), range.low, std::max(range.low, most));
   };
-  std::vector<Block> blocks;
+  std::vector<Bundle> bundles;
   for (const std::size_t label : order) {
-    blocks.push_back({wanted[label], 1});
-    while (blocks.size() > 1) {
-      const Block last = blocks.back();
-      Block& before = blocks[blocks.size() - 2];
+    bundles.push_back({wanted[label], 1});
+    while (bundles.size() > 1) {
+      const Bundle last = bundles.back();
+      Bundle& before = bundles[bundles.size() - 2];
       const double length = gap * static_cast<double>(before.count);
       if (begin_of(before) + length <= begin_of(last)) break;
       before.sum_of_firsts += last.sum_of_firsts - length * static_cast<double>(last.count);
       before.count += last.count;
-      blocks.pop_back();
+      bundles.pop_back();
     }
   }
   std::vector<double> places(count);
   std::size_t next = 0;
-  for (const Block& block : blocks) {
-    for (std::size_t i = 0; i < block.count; ++i) {
-      places[order[next++]] = begin_of(block) + gap * static_cast<double>(i);
+  for (const Bundle& bundle : bundles) {
+    for (std::size_t i = 0; i < bundle.count; ++i) {
+      places[order[next++]] = begin_of(bundle) + gap * static_cast<double>(i);
     }
   }
   return places;

@@ -31,10 +31,6 @@ AxisRange rounded_outwards(const AxisRange& range, double step);
 // best; weights fall in a straight line to both sides. A straight line so stays what it is, also near its ends.
 std::vector<double> smoothed(const std::vector<double>& values, std::size_t reach);
 
-// The value that a share of all values does not exceed (0 the least, 1 the greatest), linear between neighbours. Not
-// of nothing.
-double quantile(std::vector<double> values, double share);
-
 // Places near the wanted ones, in the same order, at least `gap` apart and inside the range; closer only if there are
 // too many for it. Labels that would collide move apart equally far.
 std::vector<double> spread_apart(const std::vector<double>& wanted, double gap, const AxisRange& range);

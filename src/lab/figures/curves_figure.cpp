@@ -1,13 +1,12 @@
 #include "lab/figures/curves_figure.h"
 
-#include "lab/figures/curve_runs.h"
+#include "lab/figures/curve_stretches.h"
+#include "lab/measure/statistics.h"
 #include "routing/core/error.h"
-#include "routing/core/files.h"
 
 #include <algorithm>
 #include <cmath>
 #include <memory>
-#include <numbers>
 
 namespace routing {
 namespace {
@@ -26,18 +25,14 @@ constexpr double kLineWidth = 2.2;
 constexpr double kPaleLineWidth = 1.0;
 constexpr double kDotRadius = 3.6;
 constexpr double kDotRim = 1.2;
-constexpr double kHalfCapital = 4.0;
 
 constexpr int kXSteps = 7;
 constexpr int kYSteps = 8;
 
-const TextStyle kTitle = {.size = 17.0, .bold = true};
 const TextStyle kAxisName = {.size = 11.5, .colour = kFaintInk};
 const TextStyle kTickLabel = {.size = 11.0, .colour = kFaintInk};
 const TextStyle kName = {.size = 12.0, .bold = true};
 const TextStyle kReferenceName = {.size = 11.5, .colour = kFaintInk};
-constexpr Colour kGrid = {0.91, 0.91, 0.91};
-constexpr Colour kAxis = {0.45, 0.45, 0.45};
 
 AxisRange range_of(const std::vector<double>& values) {
   if (values.empty()) return {0.0, 1.0};
@@ -48,7 +43,7 @@ AxisRange range_of(const std::vector<double>& values) {
   return {*low - around, *high + around};
 }
 
-AxisRange x_range(const CurveRun& points) {
+AxisRange x_range(const CurveStretch& points) {
   std::vector<double> values;
   for (const CurvePoint& point : points) values.push_back(point.x);
   AxisRange range = range_of(values);
@@ -57,7 +52,7 @@ AxisRange x_range(const CurveRun& points) {
   return range;
 }
 
-AxisRange y_range(const CurvesFigure& figure, const CurveRun& points, const AxisRange& x) {
+AxisRange y_range(const CurvesFigure& figure, const CurveStretch& points, const AxisRange& x) {
   constexpr double kLaterFrom = 0.1;
   constexpr double kShare = 0.98;
   constexpr double kMostSqueezed = 4.0;
@@ -167,21 +162,22 @@ class CurvesDrawing {
 
   void draw_pale_line(const Curve& curve, const Colour& colour) const {
     if (!is_smoothed(curve)) return;
-    for (const CurveRun& run : runs_of(curve)) stroke_run(run, mix(kBackground, colour, 0.38), kPaleLineWidth);
+    for (const CurveStretch& stretch : stretches_of(curve))
+      stroke(stretch, mix(kBackground, colour, 0.38), kPaleLineWidth);
   }
 
   void draw_main_line(const Curve& curve, const Colour& colour) const {
     if (curve.points) return;
-    for (const CurveRun& run : runs_of(curve)) {
-      stroke_run(main_line(curve, run, layout_.y), colour, kLineWidth);
-      if (run.size() == 1) fill_dot(run.front(), colour, kLineWidth);
+    for (const CurveStretch& stretch : stretches_of(curve)) {
+      stroke(main_line(curve, stretch, layout_.y), colour, kLineWidth);
+      if (stretch.size() == 1) fill_dot(stretch.front(), colour, kLineWidth);
     }
   }
 
   void draw_dots(const Curve& curve, const Colour& colour) const {
     if (!curve.points) return;
-    for (const CurveRun& run : runs_of(curve)) {
-      for (const CurvePoint& point : run) {
+    for (const CurveStretch& stretch : stretches_of(curve)) {
+      for (const CurvePoint& point : stretch) {
         // A rim of background sets the dot off from the lines it lies on.
         fill_dot(point, kBackground, kDotRadius + kDotRim);
         fill_dot(point, colour, kDotRadius);
@@ -198,9 +194,9 @@ class CurvesDrawing {
     };
     std::vector<Name> names;
     for (std::size_t i = 0; i < figure_.curves.size(); ++i) {
-      const std::vector<CurveRun> runs = runs_of(figure_.curves[i]);
-      if (runs.empty() || figure_.curves[i].name.empty()) continue;
-      const CurvePoint end = main_line(figure_.curves[i], runs.back(), layout_.y).back();
+      const std::vector<CurveStretch> stretches = stretches_of(figure_.curves[i]);
+      if (stretches.empty() || figure_.curves[i].name.empty()) continue;
+      const CurvePoint end = main_line(figure_.curves[i], stretches.back(), layout_.y).back();
       TextStyle style = kName;
       style.colour = mix(colour_of(i), kInk, 0.15);
       names.push_back({figure_.curves[i].name, {layout_.x_of(end.x), y_of(end.y)}, style});
@@ -248,8 +244,8 @@ class CurvesDrawing {
     cairo_stroke(context_);
   }
 
-  void stroke_run(const CurveRun& run, const Colour& colour, double line_width) const {
-    for (const CurvePoint& point : run) cairo_line_to(context_, layout_.x_of(point.x), y_of(point.y));
+  void stroke(const CurveStretch& stretch, const Colour& colour, double line_width) const {
+    for (const CurvePoint& point : stretch) cairo_line_to(context_, layout_.x_of(point.x), y_of(point.y));
     cairo_set_line_join(context_, CAIRO_LINE_JOIN_ROUND);
     cairo_set_line_cap(context_, CAIRO_LINE_CAP_ROUND);
     cairo_set_line_width(context_, line_width);
@@ -259,10 +255,7 @@ class CurvesDrawing {
   }
 
   void fill_dot(const CurvePoint& point, const Colour& colour, double radius) const {
-    cairo_new_path(context_);
-    cairo_arc(context_, layout_.x_of(point.x), y_of(point.y), radius, 0.0, 2.0 * std::numbers::pi);
-    set_colour(context_, colour);
-    cairo_fill(context_);
+    draw_dot(context_, {layout_.x_of(point.x), y_of(point.y), radius}, colour);
   }
 
   const CurvesFigure& figure_;
@@ -274,7 +267,7 @@ class CurvesDrawing {
 
 CurvesLayout curves_layout(const CurvesFigure& figure) {
   validate(figure);
-  const CurveRun points = all_points(figure);
+  const CurveStretch points = all_points(figure);
   CurvesLayout layout;
   layout.width = kWidth;
   layout.height = kHeight;
@@ -290,12 +283,7 @@ CurvesLayout curves_layout(const CurvesFigure& figure) {
 }
 
 void write_curves_figure(const CurvesFigure& figure, const std::filesystem::path& path) {
-  const FigureFormat format = figure_format(path);
-  const CurvesLayout layout = curves_layout(figure);
-  const FigureSize size = {layout.width, layout.height, figure.title};
-  const std::vector<char> bytes =
-      render_figure(size, format, [&](cairo_t* context) { CurvesDrawing(figure, layout, context).draw(); });
-  write_file_at_once(path, std::as_bytes(std::span(bytes)));
+  write_figure<CurvesDrawing>(path, figure, curves_layout, figure.title);
 }
 
 }  // namespace routing

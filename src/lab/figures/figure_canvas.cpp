@@ -1,6 +1,7 @@
 #include "lab/figures/figure_canvas.h"
 
 #include "routing/core/error.h"
+#include "routing/core/files.h"
 
 #include <cairo-svg.h>
 
@@ -9,6 +10,8 @@
 #include <cctype>
 #include <cmath>
 #include <memory>
+#include <numbers>
+#include <span>
 #include <string_view>
 
 namespace routing {
@@ -174,12 +177,25 @@ void set_colour(cairo_t* context, const Colour& colour) {
   cairo_set_source_rgb(context, colour.red, colour.green, colour.blue);
 }
 
+void draw_dot(cairo_t* context, const Dot& dot, const Colour& colour) {
+  cairo_new_path(context);
+  cairo_arc(context, dot.x, dot.y, dot.radius, 0.0, 2.0 * std::numbers::pi);
+  set_colour(context, colour);
+  cairo_fill(context);
+}
+
 std::vector<char> render_figure(const FigureSize& size, FigureFormat format,
                                 const std::function<void(cairo_t*)>& draw) {
   require<InputError>(std::max(size.width, size.height) * kPixelsPerUnit <= kMaxImagePixels, "the figure would be ",
                       size.width, " x ", size.height, " units, but an image holds at most ",
                       std::floor(kMaxImagePixels / kPixelsPerUnit), " a side; draw fewer panels or shorter sequences");
   return format == FigureFormat::png ? render_png(size, draw) : render_svg(size, draw);
+}
+
+void write_figure(const std::filesystem::path& path, FigureFormat format, const FigureSize& size,
+                  const std::function<void(cairo_t*)>& draw) {
+  const std::vector<char> bytes = render_figure(size, format, draw);
+  write_file_at_once(path, std::as_bytes(std::span(bytes)));
 }
 
 }  // namespace routing

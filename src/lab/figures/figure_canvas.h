@@ -34,6 +34,8 @@ Colour group_colour(std::int32_t group);
 inline constexpr Colour kBackground = {1.0, 1.0, 1.0};
 inline constexpr Colour kInk = {0.13, 0.13, 0.13};
 inline constexpr Colour kFaintInk = {0.40, 0.40, 0.40};
+inline constexpr Colour kGrid = {0.91, 0.91, 0.91};
+inline constexpr Colour kAxis = {0.45, 0.45, 0.45};
 
 // Pixels of a PNG for each unit of the drawing; two keep letters sharp on dense screens and in print.
 inline constexpr int kPixelsPerUnit = 2;
@@ -45,6 +47,8 @@ struct TextStyle {
   double align = 0.0;  // 0 starts at the point, 0.5 is centred on it, 1 ends there
   bool upwards = false;
 };
+inline constexpr TextStyle kTitle = {.size = 17.0, .bold = true};
+inline constexpr double kHalfCapital = 4.0;  // of ordinary labels: what puts them level with a mark
 
 // (x, y) is on the baseline.
 void draw_text(cairo_t* context, const std::string& text, double x, double y, const TextStyle& style);
@@ -55,6 +59,13 @@ TextStyle shrunk_to_fit(cairo_t* context, const std::string& text, const TextSty
 
 void set_colour(cairo_t* context, const Colour& colour);
 
+struct Dot {
+  double x = 0.0;
+  double y = 0.0;
+  double radius = 1.0;
+};
+void draw_dot(cairo_t* context, const Dot& dot, const Colour& colour);
+
 struct FigureSize {
   double width = 0.0;  // in units
   double height = 0.0;
@@ -64,5 +75,19 @@ struct FigureSize {
 // The bytes of the file: a white sheet of this size with what `draw` puts on it. An InputError refuses sheets larger
 // than an image can be.
 std::vector<char> render_figure(const FigureSize& size, FigureFormat format, const std::function<void(cairo_t*)>& draw);
+// The same as a file, written at once.
+void write_figure(const std::filesystem::path& path, FigureFormat format, const FigureSize& size,
+                  const std::function<void(cairo_t*)>& draw);
+
+// Lays a figure out and writes what Drawing(figure, layout, context).draw() makes of it. Nothing is laid out for a path
+// of no known format.
+template <class Drawing, class Figure, class Layout>
+void write_figure(const std::filesystem::path& path, const Figure& figure, Layout (*lay_out)(const Figure&),
+                  const std::string& title) {
+  const FigureFormat format = figure_format(path);
+  const Layout layout = lay_out(figure);
+  write_figure(path, format, {layout.width, layout.height, title},
+               [&](cairo_t* context) { Drawing(figure, layout, context).draw(); });
+}
 
 }  // namespace routing

@@ -2,13 +2,11 @@
 
 #include "lab/figures/chart_axis.h"
 #include "routing/core/error.h"
-#include "routing/core/files.h"
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
+#include <fmt/core.h>
 #include <memory>
-#include <span>
 
 namespace routing {
 namespace {
@@ -31,18 +29,11 @@ constexpr double kNumbersFromCell = 22.0;  // smaller cells have no room for the
 constexpr double kLightTextFrom = 0.5;     // share from which a cell is dark
 constexpr std::size_t kMostColumns = 4;
 
-const TextStyle kTitle = {.size = 17.0, .bold = true};
 const TextStyle kCaption = {.size = 11.5, .colour = kFaintInk};
 const TextStyle kPanelTitle = {.size = 12.5, .bold = true};
 const TextStyle kLabel = {.size = 10.5, .colour = kFaintInk, .align = 1.0};
 constexpr Colour kMissing = {0.85, 0.85, 0.85};
 constexpr Colour kFrame = {0.60, 0.60, 0.60};
-
-std::string short_number(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.2f", value);
-  return text;
-}
 
 void validate(const MatrixFigure& figure) {
   require<InputError>(!figure.panels.empty(), "figure '", figure.title, "' has no panels; give it at least one");
@@ -141,7 +132,7 @@ class MatrixDrawing {
     if (side < kNumbersFromCell) return;
     const TextStyle style = {
         .size = 9.5, .colour = share_of(value) >= kLightTextFrom ? kBackground : kInk, .align = 0.5};
-    draw_text(context_, short_number(value), left + side / 2.0, top + side / 2.0 + 3.4, style);
+    draw_text(context_, fmt::format("{:.2f}", value), left + side / 2.0, top + side / 2.0 + 3.4, style);
   }
 
   void draw_bar() const {
@@ -166,7 +157,7 @@ class MatrixDrawing {
       if (share_of(tick.value) > 0.9) continue;
       draw_text(context_, tick.label, left + kBarWidth * share_of(tick.value), text_top, style);
     }
-    const std::string high = figure_.high_name.empty() ? short_number(figure_.high) : figure_.high_name;
+    const std::string high = figure_.high_name.empty() ? fmt::format("{:.2f}", figure_.high) : figure_.high_name;
     draw_text(context_, high, left + kBarWidth, text_top, style);
   }
 
@@ -205,12 +196,7 @@ MatrixLayout matrix_layout(const MatrixFigure& figure) {
 }
 
 void write_matrix_figure(const MatrixFigure& figure, const std::filesystem::path& path) {
-  const FigureFormat format = figure_format(path);
-  const MatrixLayout layout = matrix_layout(figure);
-  const std::vector<char> bytes =
-      render_figure({layout.width, layout.height, figure.title}, format,
-                    [&](cairo_t* context) { MatrixDrawing(figure, layout, context).draw(); });
-  write_file_at_once(path, std::as_bytes(std::span(bytes)));
+  write_figure<MatrixDrawing>(path, figure, matrix_layout, figure.title);
 }
 
 }  // namespace routing

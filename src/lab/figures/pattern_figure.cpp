@@ -1,12 +1,10 @@
 #include "lab/figures/pattern_figure.h"
 
 #include "routing/core/error.h"
-#include "routing/core/files.h"
 
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <span>
 
 namespace routing {
 namespace {
@@ -269,10 +267,8 @@ PatternLayout pattern_layout(const PatternFigure& figure) {
 void write_pattern_figure(const PatternFigure& figure, const std::filesystem::path& path) {
   const FigureFormat format = figure_format(path);
   const PatternLayout layout = pattern_layout(figure);
-  const FigureSize size = {layout.width, layout.height, figure.title};
-  const std::vector<char> bytes =
-      render_figure(size, format, [&](cairo_t* context) { draw_figure(context, figure, layout); });
-  write_file_at_once(path, std::as_bytes(std::span(bytes)));
+  write_figure(path, format, {layout.width, layout.height, figure.title},
+               [&](cairo_t* context) { draw_figure(context, figure, layout); });
 }
 
 }  // namespace routing

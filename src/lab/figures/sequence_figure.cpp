@@ -1,12 +1,10 @@
 #include "lab/figures/sequence_figure.h"
 
 #include "routing/core/error.h"
-#include "routing/core/files.h"
 
 #include <algorithm>
 #include <cmath>
 #include <memory>
-#include <span>
 
 namespace routing {
 namespace {
@@ -29,7 +27,6 @@ constexpr double kMostWeightLine = 2.6;
 constexpr double kLeastLine = 0.7;
 constexpr double kNumberSpace = 13.0;  // between two row numbers
 
-const TextStyle kTitle = {.size = 17.0, .bold = true};
 const TextStyle kCaption = {.size = 11.0, .colour = kFaintInk};
 const TextStyle kCellText = {.size = 10.5, .align = 0.5};
 const TextStyle kNumber = {.size = 9.0, .colour = kFaintInk, .align = 1.0};
@@ -186,12 +183,7 @@ SequenceLayout sequence_layout(const SequenceFigure& figure) {
 }
 
 void write_sequence_figure(const SequenceFigure& figure, const std::filesystem::path& path) {
-  const FigureFormat format = figure_format(path);
-  const SequenceLayout layout = sequence_layout(figure);
-  const FigureSize size = {layout.width, layout.height, figure.title};
-  const std::vector<char> bytes =
-      render_figure(size, format, [&](cairo_t* context) { SequenceDrawing(figure, layout, context).draw(); });
-  write_file_at_once(path, std::as_bytes(std::span(bytes)));
+  write_figure<SequenceDrawing>(path, figure, sequence_layout, figure.title);
 }
 
 }  // namespace routing

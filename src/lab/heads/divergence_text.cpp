@@ -1,20 +1,13 @@
 #include "lab/heads/divergence_text.h"
 
-#include <array>
-#include <cstdio>
+#include <fmt/core.h>
 #include <numbers>
 
 namespace routing {
 namespace {
 
-std::string with_deviation(double mean, double deviation) {
-  std::array<char, 64> text{};
-  std::snprintf(text.data(), text.size(), "%.4f ± %.4f", mean, deviation);
-  return text.data();
-}
-
 std::string cell(const Divergence& divergence) {
-  return divergence.draws == 0 ? "-" : with_deviation(divergence.mean, divergence.deviation);
+  return divergence.draws == 0 ? "-" : fmt::format("{:.4f} ± {:.4f}", divergence.mean, divergence.deviation);
 }
 
 }  // namespace
@@ -48,7 +41,7 @@ std::string divergence_markdown(const HeadDivergence& result) {
     if (number < published_divergence().size()) {
       const PublishedDivergence& theirs = published_divergence()[number];
       for (const auto& entry : {theirs.local_local, theirs.local_routing, theirs.routing_routing}) {
-        text += " " + with_deviation(entry.mean, entry.deviation) + " |";
+        text += " " + fmt::format("{:.4f} ± {:.4f}", entry.mean, entry.deviation) + " |";
       }
     } else {
       text += " - | - | - |";

@@ -2,11 +2,9 @@
 
 #include "lab/figures/chart_axis.h"
 #include "routing/core/error.h"
-#include "routing/core/files.h"
 
 #include <algorithm>
 #include <numbers>
-#include <span>
 
 namespace routing {
 namespace {
@@ -28,14 +26,10 @@ constexpr double kWishedWidth = 900.0;  // many heads come closer before the fig
 constexpr double kDotRadius = 4.0;
 constexpr double kRingRadius = 4.6;
 constexpr double kHalfDash = 5.0;
-constexpr double kHalfCapital = 4.0;
 
-const TextStyle kTitle = {.size = 17.0, .bold = true};
 const TextStyle kPanelTitle = {.size = 12.5, .bold = true};
 const TextStyle kTickLabel = {.size = 10.5, .colour = kFaintInk, .align = 1.0};
 const TextStyle kLegend = {.size = 11.0};
-constexpr Colour kGrid = {0.91, 0.91, 0.91};
-constexpr Colour kAxis = {0.45, 0.45, 0.45};
 
 void validate(const HeadSharesFigure& figure) {
   require<InputError>(!figure.panels.empty() && !figure.kinds.empty(), "figure '", figure.title,
@@ -79,12 +73,7 @@ class SharesDrawing {
     cairo_stroke(context_);
   }
 
-  void dot(double x, double y, const Colour& colour) const {
-    cairo_new_path(context_);
-    cairo_arc(context_, x, y, kDotRadius, 0.0, 2.0 * std::numbers::pi);
-    set_colour(context_, colour);
-    cairo_fill(context_);
-  }
+  void dot(double x, double y, const Colour& colour) const { draw_dot(context_, {x, y, kDotRadius}, colour); }
 
   void ring(double x, double y) const {
     cairo_new_path(context_);
@@ -192,12 +181,7 @@ HeadSharesLayout head_shares_layout(const HeadSharesFigure& figure) {
 }
 
 void write_head_shares_figure(const HeadSharesFigure& figure, const std::filesystem::path& path) {
-  const FigureFormat format = figure_format(path);
-  const HeadSharesLayout layout = head_shares_layout(figure);
-  const std::vector<char> bytes =
-      render_figure({layout.width, layout.height, figure.title}, format,
-                    [&](cairo_t* context) { SharesDrawing(figure, layout, context).draw(); });
-  write_file_at_once(path, std::as_bytes(std::span(bytes)));
+  write_figure<SharesDrawing>(path, figure, head_shares_layout, figure.title);
 }
 
 }  // namespace routing

@@ -1,15 +1,11 @@
 #include "lab/heads/health_figure.h"
 
-#include "lab/figures/curve_runs.h"
+#include "lab/figures/curve_stretches.h"
 #include "routing/core/error.h"
-#include "routing/core/files.h"
 
 #include <algorithm>
 #include <cmath>
-#include <iomanip>
-#include <numbers>
-#include <span>
-#include <sstream>
+#include <fmt/core.h>
 
 namespace routing {
 namespace {
@@ -34,13 +30,10 @@ constexpr double kDotRadius = 2.6;
 constexpr int kXSteps = 4;
 constexpr int kYSteps = 4;
 
-const TextStyle kTitle = {.size = 17.0, .bold = true};
 const TextStyle kLegend = {.size = 11.5, .bold = true};
 const TextStyle kNote = {.size = 10.5, .colour = kFaintInk};
 const TextStyle kChartName = {.size = 11.5, .bold = true};
 const TextStyle kTickLabel = {.size = 9.5, .colour = kFaintInk};
-constexpr Colour kGrid = {0.91, 0.91, 0.91};
-constexpr Colour kAxis = {0.45, 0.45, 0.45};
 
 double sheet_width() {
   return 2.0 * kMargin + kColumns * kChartWidth + (kColumns - 1) * kChartGap;
@@ -158,13 +151,13 @@ class HealthDrawing {
   void draw_curve(const HealthLayout::Chart& chart, std::size_t index) const {
     const Curve& curve = chart.curves.curves[index];
     const Colour colour = colour_of(chart.run[index]);
-    for (const CurveRun& run : runs_of(curve)) {
-      if (curve.points || run.size() == 1) {
-        for (const CurvePoint& point : run) draw_dot(chart.plot, point, colour);
+    for (const CurveStretch& stretch : stretches_of(curve)) {
+      if (curve.points || stretch.size() == 1) {
+        for (const CurvePoint& point : stretch) draw_dot(chart.plot, point, colour);
         continue;
       }
-      if (is_smoothed(curve)) stroke_run(chart.plot, run, mix(kBackground, colour, 0.35), 0.8);
-      stroke_run(chart.plot, main_line(curve, run, chart.plot.y), colour, kLineWidth);
+      if (is_smoothed(curve)) stroke(chart.plot, stretch, mix(kBackground, colour, 0.35), 0.8);
+      stroke(chart.plot, main_line(curve, stretch, chart.plot.y), colour, kLineWidth);
     }
   }
 
@@ -176,16 +169,13 @@ class HealthDrawing {
 
   void draw_dot(const CurvesLayout& plot, const CurvePoint& point, const Colour& colour) const {
     for (const bool rim : {true, false}) {
-      cairo_new_path(context_);
-      cairo_arc(context_, plot.x_of(point.x), y_of(plot, point.y), kDotRadius + (rim ? 1.0 : 0.0), 0.0,
-                2.0 * std::numbers::pi);
-      set_colour(context_, rim ? kBackground : mix(colour, kInk, 0.35));
-      cairo_fill(context_);
+      routing::draw_dot(context_, {plot.x_of(point.x), y_of(plot, point.y), kDotRadius + (rim ? 1.0 : 0.0)},
+                        rim ? kBackground : mix(colour, kInk, 0.35));
     }
   }
 
-  void stroke_run(const CurvesLayout& plot, const CurveRun& run, const Colour& colour, double line_width) const {
-    for (const CurvePoint& point : run) cairo_line_to(context_, plot.x_of(point.x), y_of(plot, point.y));
+  void stroke(const CurvesLayout& plot, const CurveStretch& stretch, const Colour& colour, double line_width) const {
+    for (const CurvePoint& point : stretch) cairo_line_to(context_, plot.x_of(point.x), y_of(plot, point.y));
     cairo_set_line_join(context_, CAIRO_LINE_JOIN_ROUND);
     cairo_set_line_width(context_, line_width);
     set_colour(context_, colour);
@@ -198,9 +188,7 @@ class HealthDrawing {
     const std::string name = head.attention + " head " + std::to_string(head.head);
     draw_text(context_, name, bars.left, bars.top - 5.0,
               shrunk_to_fit(context_, name, {.size = 10.0, .bold = true}, bars.width));
-    std::ostringstream entropy;
-    entropy << std::fixed << std::setprecision(2) << head.entropy();
-    draw_text(context_, entropy.str(), bars.left + bars.width, bars.top - 5.0,
+    draw_text(context_, fmt::format("{:.2f}", head.entropy()), bars.left + bars.width, bars.top - 5.0,
               {.size = 9.5, .colour = kFaintInk, .align = 1.0});
     const double step = bars.width / static_cast<double>(head.members.size());
     for (std::size_t c = 0; c < head.members.size(); ++c) {
@@ -299,12 +287,7 @@ HealthLayout health_layout(const HealthFigure& figure) {
 }
 
 void write_health_figure(const HealthFigure& figure, const std::filesystem::path& path) {
-  const FigureFormat format = figure_format(path);
-  const HealthLayout layout = health_layout(figure);
-  const FigureSize size = {layout.width, layout.height, figure.title};
-  const std::vector<char> bytes =
-      render_figure(size, format, [&](cairo_t* context) { HealthDrawing(figure, layout, context).draw(); });
-  write_file_at_once(path, std::as_bytes(std::span(bytes)));
+  write_figure<HealthDrawing>(path, figure, health_layout, figure.title);
 }
 
 }  // namespace routing

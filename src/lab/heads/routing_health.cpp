@@ -1,25 +1,19 @@
 #include "lab/heads/routing_health.h"
 
 #include "lab/figures/chart_axis.h"
+#include "lab/measure/statistics.h"
 #include "routing/core/error.h"
 #include "routing/training/metrics_log.h"
 
 #include <algorithm>
 #include <cmath>
-#include <iomanip>
+#include <fmt/core.h>
 #include <limits>
-#include <sstream>
 
 namespace routing {
 namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-
-std::string digits(double value, int count) {
-  std::ostringstream text;
-  text << std::fixed << std::setprecision(count) << value;
-  return text.str();
-}
 
 std::string joined(const std::vector<std::string>& parts) {
   std::string text;
@@ -48,11 +42,11 @@ void judge_entropy(const HealthHistory& history, const std::string& key, const H
                    HealthVerdict& verdict) {
   const double entropy = history.latest(key);
   if (!std::isfinite(entropy)) return;
-  const std::string what = health_measures()[health_measure(key)].name + " is " + digits(entropy, 3);
+  const std::string what = health_measures()[health_measure(key)].name + " is " + fmt::format("{:.3f}", entropy);
   if (entropy < limits.collapsed) {
-    verdict.problems.push_back("collapsed: " + what + ", below " + digits(limits.collapsed, 2));
+    verdict.problems.push_back("collapsed: " + what + ", below " + fmt::format("{:.2f}", limits.collapsed));
   } else if (entropy < limits.uneven) {
-    verdict.remarks.push_back("uneven: " + what + ", below " + digits(limits.uneven, 2));
+    verdict.remarks.push_back("uneven: " + what + ", below " + fmt::format("{:.2f}", limits.uneven));
   }
 }
 
@@ -143,14 +137,14 @@ std::string HealthVerdict::text() const {
 HealthVerdict judge_history(const HealthHistory& history, std::int64_t clusters, const HealthLimits& limits) {
   HealthVerdict verdict;
   const double dead = history.latest("dead_centroids");
-  if (dead > 0.0) verdict.problems.push_back(digits(dead, 0) + " dead centroids, more than 0");
+  if (dead > 0.0) verdict.problems.push_back(fmt::format("{:.0f}", dead) + " dead centroids, more than 0");
   judge_entropy(history, "occupancy_entropy_min", limits, verdict);
   judge_entropy(history, "choice_entropy_min", limits, verdict);
   const double drift = history.latest("tau_drift");
   const double most = limits.drift / static_cast<double>(std::max<std::int64_t>(1, clusters));
   if (drift > most) {
-    verdict.problems.push_back("still drifting: thresholds move by " + digits(drift, 4) +
-                               " deviations per step, more than " + digits(most, 4));
+    verdict.problems.push_back("still drifting: thresholds move by " + fmt::format("{:.4f}", drift) +
+                               " deviations per step, more than " + fmt::format("{:.4f}", most));
   }
   for (const char* key : {"dead_centroids", "occupancy_entropy_min", "choice_entropy_min", "tau_drift"}) {
     if (!std::isfinite(history.latest(key))) verdict.remarks.push_back(std::string(key) + " was not logged");

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fmt/core.h>
 #include <sstream>
 
 namespace routing {
@@ -66,10 +67,7 @@ void run_tasks(const AuditRequest& request, AuditReport& report) {
 
 std::string percent(std::int64_t part, std::int64_t whole) {
   const auto share = 100.0 * static_cast<double>(part) / static_cast<double>(whole);
-  std::ostringstream text;
-  text.precision(share < 1.0 ? 1 : 0);
-  text << std::fixed << share << " %";
-  return text.str();
+  return fmt::format("{:.{}f} %", share, share < 1.0 ? 1 : 0);
 }
 
 nlohmann::ordered_json finite(double value) {
@@ -78,7 +76,7 @@ nlohmann::ordered_json finite(double value) {
 
 nlohmann::ordered_json prefix_json(const PrefixReport& prefix) {
   nlohmann::ordered_json kinds = nlohmann::ordered_json::object();
-  for (const FutureChange kind : kFutureChanges) {
+  for (const FutureChange kind : kEvery<FutureChange>) {
     PrefixReport part = prefix;
     std::erase_if(part.changes, [&](const PrefixChange& each) { return each.change != kind; });
     kinds[std::string(to_string(kind))] = {{"changes", part.changes.size()},

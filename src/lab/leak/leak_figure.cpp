@@ -1,11 +1,9 @@
 #include "lab/leak/leak_figure.h"
 
 #include "lab/leak/leak_text.h"
-#include "routing/core/files.h"
 
 #include <algorithm>
 #include <cmath>
-#include <numbers>
 #include <optional>
 
 namespace routing {
@@ -24,14 +22,10 @@ constexpr double kGap = 34.0;
 constexpr double kQuartersHeight = 210.0;
 constexpr double kSeriesStep = 12.0;
 constexpr double kDotRadius = 4.0;
-constexpr double kHalfCapital = 4.0;
 
-const TextStyle kTitle = {.size = 17.0, .bold = true};
 const TextStyle kHeading = {.size = 12.5, .bold = true};
 const TextStyle kName = {.size = 12.0, .bold = true};
 const TextStyle kFaint = {.size = 11.0, .colour = kFaintInk};
-constexpr Colour kGrid = {0.91, 0.91, 0.91};
-constexpr Colour kAxis = {0.45, 0.45, 0.45};
 
 LeakPoint point_of(const MeanInterval& interval, const LeakUnit& unit) {
   return {interval.mean * unit.factor, interval.low() * unit.factor, interval.high() * unit.factor};
@@ -180,12 +174,7 @@ class LeakDrawing {
     set_colour(context_, colour);
     cairo_stroke(context_);
   }
-  void dot(double x, double y, const Colour& colour) const {
-    cairo_new_path(context_);
-    cairo_arc(context_, x, y, kDotRadius, 0.0, 2.0 * std::numbers::pi);
-    set_colour(context_, colour);
-    cairo_fill(context_);
-  }
+  void dot(double x, double y, const Colour& colour) const { draw_dot(context_, {x, y, kDotRadius}, colour); }
 
   const LeakReport& report_;
   const LeakLayout& layout_;
@@ -244,12 +233,7 @@ LeakLayout leak_layout(const LeakReport& report) {
 }
 
 void write_leak_figure(const LeakReport& report, const std::filesystem::path& path) {
-  const FigureFormat format = figure_format(path);
-  const LeakLayout layout = leak_layout(report);
-  const FigureSize size = {layout.width, layout.height, "What a likelihood owes to the future"};
-  const std::vector<char> bytes =
-      render_figure(size, format, [&](cairo_t* context) { LeakDrawing(report, layout, context).draw(); });
-  write_file_at_once(path, std::as_bytes(std::span(bytes)));
+  write_figure<LeakDrawing>(path, report, leak_layout, "What a likelihood owes to the future");
 }
 
 }  // namespace routing

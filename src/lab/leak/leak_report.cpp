@@ -186,7 +186,7 @@ LeakShare leak_share(const RunGroup& group, const RunGroup& reference) {
 
 std::string selection_label(const ExperimentConfig& config) {
   if (config.attention.content_heads == 0) return "local";
-  if (config.attention.content != "routing") return config.attention.content;
+  if (config.attention.content != PatternKind::routing) return std::string(to_string(config.attention.content));
   return std::string(to_string(config.routing.routing().selection));
 }
 

@@ -78,10 +78,6 @@ std::vector<double> held_out_nats(SequenceModel& model, const LeakTaskOptions& o
 
 }  // namespace
 
-std::string_view to_string(LeakTask task) {
-  return task == LeakTask::coin_flips ? "coin flips" : "secret";
-}
-
 double entropy_floor(LeakTask task) {
   return task == LeakTask::coin_flips ? std::log(2.0) : std::log(static_cast<double>(kSymbols));
 }
@@ -110,10 +106,10 @@ ExperimentConfig leak_task_config(const ExperimentConfig& audited, const LeakTas
                   .norm = audited.model.norm,
                   .feedforward = audited.model.feedforward,
                   .initial_scale = 1.0};
-  const bool has_content = audited.attention.content != "local" && audited.attention.content_heads > 0;
+  const bool has_content = audited.attention.content != PatternKind::local && audited.attention.content_heads > 0;
   config.attention = {.heads = kHeads,
                       .content_heads = has_content ? kContentHeads : 0,
-                      .content = has_content ? audited.attention.content : "local",
+                      .content = has_content ? audited.attention.content : PatternKind::local,
                       .content_layers = "all"};
   config.patterns = audited.patterns;
   config.routing = audited.routing;

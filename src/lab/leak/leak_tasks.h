@@ -13,6 +13,7 @@
 #pragma once
 
 #include "routing/config/experiment.h"
+#include "routing/config/words.h"
 
 #include <ATen/ATen.h>
 
@@ -24,7 +25,10 @@
 namespace routing {
 
 enum class LeakTask { coin_flips, secret };
-std::string_view to_string(LeakTask task);  // "coin flips", "secret"
+constexpr auto words_of(LeakTask) {
+  using enum LeakTask;
+  return std::to_array<Word<LeakTask>>({{coin_flips, "coin flips"}, {secret, "secret"}});
+}
 
 // Lowest nats that a causal model can reach: ln 2, ln 15.
 double entropy_floor(LeakTask task);

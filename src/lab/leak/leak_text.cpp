@@ -6,8 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <locale>
-#include <sstream>
+#include <fmt/core.h>
 #include <utility>
 
 namespace routing {
@@ -19,14 +18,9 @@ constexpr int kDigits = 4;
 
 std::string fixed(double value, int digits) {
   if (std::isinf(value)) return value > 0.0 ? "∞" : "-∞";
-  std::ostringstream text;
-  text.imbue(std::locale::classic());
-  text.setf(std::ios::fixed);
-  text.precision(digits);
   // No "-0.0000".
   const double half_a_digit = 0.5 * std::pow(10.0, -digits);
-  text << (std::abs(value) < half_a_digit ? 0.0 : value);
-  return text.str();
+  return fmt::format("{:.{}f}", std::abs(value) < half_a_digit ? 0.0 : value, digits);
 }
 
 std::string with_interval(const MeanInterval& interval, const LeakUnit& unit) {

@@ -108,20 +108,6 @@ double largest_change(const float* before, const float* after, std::int64_t coun
   return largest;
 }
 
-std::string_view to_string(FutureChange change) {
-  switch (change) {
-    case FutureChange::drawn:
-      return "drawn";
-    case FutureChange::reversed:
-      return "reversed";
-    case FutureChange::replaced:
-      return "replaced";
-    case FutureChange::last:
-      return "last";
-  }
-  return "";
-}
-
 bool PrefixReport::causal() const {
   return worst() == nullptr;
 }

@@ -8,6 +8,8 @@
 // model has no reason to differ, and a leak may be as small as it likes.
 #pragma once
 
+#include "routing/config/words.h"
+
 #include <ATen/ATen.h>
 
 #include <array>
@@ -28,9 +30,11 @@ enum class FutureChange {
   replaced,  // they become those of another sequence of the data
   last,      // only the last token that is read at all, number n-2, becomes another id
 };
-inline constexpr std::array kFutureChanges{FutureChange::drawn, FutureChange::reversed, FutureChange::replaced,
-                                           FutureChange::last};
-std::string_view to_string(FutureChange change);
+constexpr auto words_of(FutureChange) {
+  using enum FutureChange;
+  return std::to_array<Word<FutureChange>>(
+      {{drawn, "drawn"}, {reversed, "reversed"}, {replaced, "replaced"}, {last, "last"}});
+}
 
 struct PrefixInvarianceOptions {
   std::int64_t vocab_size = 256;

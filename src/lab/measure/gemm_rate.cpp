@@ -13,10 +13,6 @@
 namespace routing::bench {
 namespace {
 
-constexpr std::int64_t kRows = 4096;
-constexpr std::int64_t kDepth = 512;
-constexpr std::int64_t kColumns = 2048;
-
 using Memory = dnnl::memory;
 
 // oneDNN runs on OpenMP's threads, of which the program otherwise uses one.
@@ -35,10 +31,8 @@ Memory::desc plain(std::int64_t rows, std::int64_t columns, Memory::data_type ty
   return {{rows, columns}, type, Memory::format_tag::ab};
 }
 
-dnnl::matmul make_matmul(Memory::data_type factors, const dnnl::engine& engine) {
-  const Memory::desc left = plain(kRows, kDepth, factors);
-  const Memory::desc right = plain(kDepth, kColumns, factors);
-  const Memory::desc result = plain(kRows, kColumns, Memory::data_type::f32);
+dnnl::matmul make_matmul(const Memory::desc& left, const Memory::desc& right, const Memory::desc& result,
+                         const dnnl::engine& engine) {
 #if DNNL_VERSION_MAJOR >= 3
   return {dnnl::matmul::primitive_desc(engine, left, right, result)};
 #else
@@ -48,52 +42,71 @@ dnnl::matmul make_matmul(Memory::data_type factors, const dnnl::engine& engine) 
 
 }  // namespace
 
-struct GemmProbe::Product {
+struct GemmProduct::Parts {
+  GemmSizes sizes;
   dnnl::engine engine{dnnl::engine::kind::cpu, 0};
   dnnl::stream stream{engine};
   dnnl::matmul matmul;
-  std::string type;
   at::Tensor left, right, result;
   std::unordered_map<int, Memory> arguments;
 };
 
-GemmProbe::GemmProbe() : product_(std::make_unique<Product>()) {
-  const AllThreads threads;
-  Product& p = *product_;
-  at::ScalarType torch_type = at::kBFloat16;
-  Memory::data_type type = Memory::data_type::bf16;
-  try {
-    p.matmul = make_matmul(type, p.engine);
-    p.type = "bf16";
-  } catch (const dnnl::error&) {
-    torch_type = at::kFloat;
-    type = Memory::data_type::f32;
-    p.matmul = make_matmul(type, p.engine);
-    p.type = "fp32";
-  }
+GemmProduct::GemmProduct(const GemmSizes& sizes, MatmulPrecision factors) : parts_(std::make_unique<Parts>()) {
+  const bool bf16 = factors == MatmulPrecision::bf16;
+  const Memory::data_type type = bf16 ? Memory::data_type::bf16 : Memory::data_type::f32;
+  const Memory::desc left = plain(sizes.rows, sizes.depth, type);
+  const Memory::desc right = plain(sizes.depth, sizes.columns, type);
+  const Memory::desc result = plain(sizes.rows, sizes.columns, Memory::data_type::f32);
+  Parts& p = *parts_;
+  p.sizes = sizes;
+  p.matmul = make_matmul(left, right, result, p.engine);
   // Values of ordinary size: rows of zeros or of denormal numbers may take another time.
-  p.left = at::linspace(-1.0, 1.0, kRows * kDepth).sin_().to(torch_type);
-  p.right = at::linspace(-2.0, 1.0, kDepth * kColumns).cos_().to(torch_type);
-  p.result = at::empty({kRows, kColumns});
-  p.arguments = {{DNNL_ARG_SRC, Memory(plain(kRows, kDepth, type), p.engine, p.left.data_ptr())},
-                 {DNNL_ARG_WEIGHTS, Memory(plain(kDepth, kColumns, type), p.engine, p.right.data_ptr())},
-                 {DNNL_ARG_DST, Memory(plain(kRows, kColumns, Memory::data_type::f32), p.engine, p.result.data_ptr())}};
+  const at::ScalarType torch_type = bf16 ? at::kBFloat16 : at::kFloat;
+  p.left = at::linspace(-1.0, 1.0, sizes.rows * sizes.depth).sin_().to(torch_type).view({sizes.rows, sizes.depth});
+  p.right =
+      at::linspace(-2.0, 1.0, sizes.depth * sizes.columns).cos_().to(torch_type).view({sizes.depth, sizes.columns});
+  p.result = at::empty({sizes.rows, sizes.columns});
+  p.arguments = {{DNNL_ARG_SRC, Memory(left, p.engine, p.left.data_ptr())},
+                 {DNNL_ARG_WEIGHTS, Memory(right, p.engine, p.right.data_ptr())},
+                 {DNNL_ARG_DST, Memory(result, p.engine, p.result.data_ptr())}};
 }
 
-GemmProbe::~GemmProbe() = default;
+GemmProduct::~GemmProduct() = default;
+
+void GemmProduct::run() {
+  parts_->matmul.execute(parts_->stream, parts_->arguments);
+  parts_->stream.wait();
+}
+
+double GemmProduct::flops() const {
+  return product_flops(parts_->sizes.rows, parts_->sizes.depth, parts_->sizes.columns);
+}
+
+const at::Tensor& GemmProduct::left() const {
+  return parts_->left;
+}
+
+const at::Tensor& GemmProduct::right() const {
+  return parts_->right;
+}
+
+const at::Tensor& GemmProduct::result() const {
+  return parts_->result;
+}
+
+GemmProbe::GemmProbe() {
+  const AllThreads threads;
+  try {
+    product_ = std::make_unique<GemmProduct>(GemmSizes{}, type_);
+  } catch (const dnnl::error&) {
+    type_ = MatmulPrecision::fp32;
+    product_ = std::make_unique<GemmProduct>(GemmSizes{}, type_);
+  }
+}
 
 void GemmProbe::run() {
   const AllThreads threads;
-  product_->matmul.execute(product_->stream, product_->arguments);
-  product_->stream.wait();
-}
-
-double GemmProbe::flops() {
-  return product_flops(kRows, kDepth, kColumns);
-}
-
-const std::string& GemmProbe::type() const {
-  return product_->type;
+  product_->run();
 }
 
 }  // namespace routing::bench

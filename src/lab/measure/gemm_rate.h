@@ -1,29 +1,56 @@
-// The yardstick: how fast this machine multiplies matrices right now.
+// How fast this machine multiplies matrices right now, by oneDNN.
 #pragma once
 
+#include "routing/ops/precision.h"
+
+#include <cstdint>
 #include <memory>
-#include <string>
+
+namespace at {
+class Tensor;
+}
 
 namespace routing::bench {
 
-// [4096, 512] x [512, 2048] by oneDNN on all threads of the process: bfloat16 factors in plain row-major order (nothing
-// packed beforehand), float32 result. Where the processor cannot do that, float32 factors.
+struct GemmSizes {
+  std::int64_t rows = 4096;
+  std::int64_t depth = 512;
+  std::int64_t columns = 2048;
+};
+
+// [rows, depth] x [depth, columns] on OpenMP's threads: factors in plain row-major order (nothing packed beforehand),
+// float32 result. A dnnl::error where the processor cannot multiply such factors.
+class GemmProduct {
+ public:
+  GemmProduct(const GemmSizes& sizes, MatmulPrecision factors);
+  ~GemmProduct();
+  GemmProduct(const GemmProduct&) = delete;
+  GemmProduct& operator=(const GemmProduct&) = delete;
+
+  void run();
+  double flops() const;
+  const at::Tensor& left() const;
+  const at::Tensor& right() const;
+  const at::Tensor& result() const;
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
+// The yardstick of benchmarks: a product of the usual sizes on all threads of the process, of bfloat16 factors, or
+// float32 where the processor cannot do that.
 class GemmProbe {
  public:
   GemmProbe();
-  ~GemmProbe();
-  GemmProbe(const GemmProbe&) = delete;
-  GemmProbe& operator=(const GemmProbe&) = delete;
 
-  // One product.
   void run();
-  static double flops();
-  // "bf16" or "fp32": of the factors.
-  const std::string& type() const;
+  double flops() const { return product_->flops(); }
+  MatmulPrecision type() const { return type_; }  // of the factors
 
  private:
-  struct Product;
-  std::unique_ptr<Product> product_;
+  MatmulPrecision type_ = MatmulPrecision::bf16;
+  std::unique_ptr<GemmProduct> product_;
 };
 
 }  // namespace routing::bench

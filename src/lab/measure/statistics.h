@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 namespace routing {
 
@@ -15,9 +16,12 @@ double mean(std::span<const double> values);
 // Of the n - 1 kind; 0 for a single value, an InputError without any.
 double standard_deviation(std::span<const double> values);
 
-// The t below which a share of Student's distribution lies, for 0 < share < 1 and degrees > 0, to about ten digits.
-// From a million degrees on it does not change any more in the first six digits and is not followed further.
+// The t below which a share of Student's distribution lies, for 0 < share < 1 and degrees > 0.
 double student_t_quantile(double share, double degrees);
+
+// The value below which a share of the sorted values lies, by linear interpolation between neighbours: 0 is the
+// smallest, 0.5 the median, 1 the largest. An InputError for an empty list.
+double quantile(std::vector<double> values, double share);
 
 // Where the true mean is with the confidence asked for, if the values are independent and about normal.
 struct MeanInterval {

@@ -1,6 +1,6 @@
 #include "lab/measure/step_timer.h"
 
-#include <chrono>
+#include "lab/measure/timing.h"
 
 namespace routing {
 namespace {
@@ -28,9 +28,7 @@ StepTimer::StepTimer(const ExperimentConfig& config, const TrainingData* data)
 }
 
 double StepTimer::seconds_of_a_step() {
-  const auto begin = std::chrono::steady_clock::now();
-  learner_.step(batches_);
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return bench::seconds_of([&] { learner_.step(batches_); });
 }
 
 }  // namespace routing

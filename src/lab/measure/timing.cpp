@@ -1,20 +1,16 @@
 #include "lab/measure/timing.h"
 
-#include "routing/core/error.h"
+#include "lab/measure/statistics.h"
 
-#include <algorithm>
+#include <chrono>
 #include <cmath>
-#include <cstddef>
 
 namespace routing::bench {
 
-double quantile(std::vector<double> values, double share) {
-  require<InputError>(!values.empty(), "quantile of no values; measure at least once");
-  std::sort(values.begin(), values.end());
-  const double place = share * static_cast<double>(values.size() - 1);
-  const auto below = static_cast<std::size_t>(place);
-  const std::size_t above = std::min(below + 1, values.size() - 1);
-  return values[below] + (place - static_cast<double>(below)) * (values[above] - values[below]);
+double seconds_of(const std::function<void()>& work) {
+  const auto begin = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
 Timing summarise(const std::vector<double>& seconds) {

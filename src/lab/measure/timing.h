@@ -1,15 +1,15 @@
 // What a list of timings says, and how a quantity grows with another.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
 
 namespace routing::bench {
 
-// The value below which a share of the sorted values lies, by linear interpolation between neighbours: 0 is the
-// smallest, 0.5 the median, 1 the largest. An InputError for an empty list.
-double quantile(std::vector<double> values, double share);
+// How long the work takes, by the steady clock.
+double seconds_of(const std::function<void()>& work);
 
 // Seconds of one case over all its runs.
 struct Timing {

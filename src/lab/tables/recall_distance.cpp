@@ -6,20 +6,11 @@
 #include "routing/training/learner.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdio>
+#include <fmt/core.h>
 
 namespace routing {
-namespace {
-
-std::string digits(double value, int places) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.*f", places, value);
-  return text.data();
-}
-
-}  // namespace
+namespace {}  // namespace
 
 ContentPairs content_pairs(SequenceModel& model, const at::Tensor& tokens, MatmulPrecision precision) {
   const at::NoGradGuard no_gradient;
@@ -27,7 +18,7 @@ ContentPairs content_pairs(SequenceModel& model, const at::Tensor& tokens, Matmu
   model.eval();
   model.logits(tokens, {.precision = precision});
   model.train(was_training);
-  const bool all_local = model.config().attention.content == "local";
+  const bool all_local = model.config().attention.content == PatternKind::local;
   ContentPairs result;
   double pairs = 0.0;
   for (std::size_t layer = 0; layer < model.states().size(); ++layer) {
@@ -65,7 +56,7 @@ RecallModel measure_recall(SequenceModel& model, const RecallToMeasure& which) {
 std::string content_name(const ExperimentConfig& config) {
   const std::string label = selection_label(config);
   if (label == "lsh") return "LSH";
-  return config.attention.content == "routing" && label != "local" ? "routing, " + label : label;
+  return config.attention.content == PatternKind::routing && label != "local" ? "routing, " + label : label;
 }
 
 CurvesFigure recall_figure(const std::vector<RecallModel>& models, std::int64_t least_answers) {
@@ -98,11 +89,11 @@ std::string recall_markdown(const std::vector<RecallModel>& models) {
   }
   std::string text = header + "\n" + rule + "\n";
   for (const RecallModel& model : models) {
-    text +=
-        "| " + model.name + " | " + digits(model.pairs.per_query, 1) + " | " + digits(model.score.accuracy(), 3) + " |";
+    text += "| " + model.name + " | " + fmt::format("{:.1f}", model.pairs.per_query) + " | " +
+            fmt::format("{:.3f}", model.score.accuracy()) + " |";
     for (std::size_t octave = 0; octave < octaves; ++octave) {
       const bool known = octave < model.score.distances.size() && model.score.distances[octave].answers > 0;
-      text += known ? " " + digits(model.score.distances[octave].accuracy(), 3) + " |" : " - |";
+      text += known ? " " + fmt::format("{:.3f}", model.score.distances[octave].accuracy()) + " |" : " - |";
     }
     text += "\n";
   }

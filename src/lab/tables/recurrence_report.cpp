@@ -43,7 +43,7 @@ RecurrenceRow row_of(const Compared& compared, RecurrenceRow row, const PartOfWi
 std::vector<RecurrenceRow> rows_of(const Compared& compared) {
   std::vector<RecurrenceRow> rows{
       row_of(compared, {.name = "all"}, [](const WindowRecurrence& window) { return window.all(); })};
-  for (const Recurrence kind : kRecurrences) {
+  for (const Recurrence kind : kEvery<Recurrence>) {
     rows.push_back(row_of(compared, {.name = std::string(to_string(kind))}, [&](const WindowRecurrence& window) {
       return window.classes.at(static_cast<std::size_t>(kind));
     }));

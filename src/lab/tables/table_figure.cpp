@@ -1,7 +1,5 @@
 #include "lab/tables/table_figure.h"
 
-#include "routing/core/files.h"
-
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -21,16 +19,13 @@ constexpr double kNameRoom = 8.0;  // letters differ a little between the measur
 constexpr double kFooting = 44.0;  // ticks and the legend
 constexpr double kDotRadius = 3.6;
 constexpr double kIntervalWidth = 1.6;
-constexpr double kHalfCapital = 4.0;
 constexpr double kMostSqueezed = 4.0;
 constexpr int kTicks = 6;
 
-const TextStyle kTitle = {.size = 17.0, .bold = true};
 const TextStyle kSubtitle = {.size = 11.5, .colour = kFaintInk};
 const TextStyle kPlotTitle = {.size = 12.0, .bold = true, .align = 0.5};
 const TextStyle kName = {.size = 11.5, .align = 1.0};
 const TextStyle kTickLabel = {.size = 11.0, .colour = kFaintInk, .align = 0.5};
-constexpr Colour kGrid = {0.91, 0.91, 0.91};
 constexpr Colour kBand = {0.97, 0.97, 0.97};
 
 Colour colour_of(bool routed) {
@@ -95,8 +90,9 @@ class TableDrawing {
     const double room = width() - 2.0 * kMargin;
     draw_text(context, report_.spec.title, kMargin, kMargin + 12.0,
               shrunk_to_fit(context, report_.spec.title, kTitle, room));
-    const std::string about = "paper: " + report_.spec.source +
-                              (report_.plan ? "; ours: " + plan_text(*report_.plan) + "; bars are 95 % intervals" : "");
+    const std::string about =
+        "paper: " + report_.spec.source +
+        (report_.terms ? "; ours: " + terms_text(*report_.terms) + "; bars are 95 % intervals" : "");
     draw_text(context, about, kMargin, kMargin + 30.0, shrunk_to_fit(context, about, kSubtitle, room));
     draw_names(context);
     draw_plot(context, picture_.ours, left_of(0));
@@ -204,10 +200,8 @@ void write_table_figure(const TableReport& report, const std::filesystem::path& 
   const FigureFormat format = figure_format(path);
   const TablePicture picture = table_picture(report);
   const TableDrawing drawing(report, picture, widest_text(picture.names, kName) + kNameRoom);
-  const std::vector<char> bytes =
-      render_figure({.width = drawing.width(), .height = drawing.height(), .title = report.spec.title}, format,
-                    [&](cairo_t* context) { drawing.draw(context); });
-  write_file_at_once(path, std::as_bytes(std::span(bytes)));
+  write_figure(path, format, {.width = drawing.width(), .height = drawing.height(), .title = report.spec.title},
+               [&](cairo_t* context) { drawing.draw(context); });
 }
 
 }  // namespace routing

@@ -6,8 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iomanip>
-#include <sstream>
+#include <fmt/core.h>
 
 namespace routing {
 namespace {
@@ -18,14 +17,8 @@ using Json = nlohmann::ordered_json;
 constexpr int kRateDigits = 3;
 constexpr const char* kMissing = "-";
 
-std::string fixed(double value, int digits) {
-  std::ostringstream text;
-  text << std::fixed << std::setprecision(digits) << value;
-  return text.str();
-}
-
 std::string fixed_or_missing(const std::optional<double>& value, int digits) {
-  return value ? fixed(*value, digits) : kMissing;
+  return value ? fmt::format("{:.{}f}", *value, digits) : kMissing;
 }
 
 std::string in_full(const std::optional<double>& value) {
@@ -204,14 +197,15 @@ Json number_or_null(const std::optional<double>& value) {
 }  // namespace
 
 std::string interval_text(const MeanInterval& interval, int digits) {
-  const std::string spread = std::isfinite(interval.half_width) ? " ± " + fixed(interval.half_width, digits) : "";
-  return fixed(interval.mean, digits) + spread + " (" + std::to_string(interval.values) + ")";
+  const std::string spread =
+      std::isfinite(interval.half_width) ? " ± " + fmt::format("{:.{}f}", interval.half_width, digits) : "";
+  return fmt::format("{:.{}f}", interval.mean, digits) + spread + " (" + std::to_string(interval.values) + ")";
 }
 
 std::string table_markdown(const TableReport& report) {
   const TableSpec& spec = report.spec;
   std::string text = "# " + spec.title + "\n\nPaper: " + spec.source + ". ";
-  text += report.plan ? "Ours: " + plan_text(*report.plan) + "." : "Ours: no results yet.";
+  text += report.terms ? "Ours: " + terms_text(*report.terms) + "." : "Ours: no results yet.";
   text += spec.kind == TableKind::timed
               ? " Figures are medians.\n\n"
               : " Figures are means over seeds with 95 % intervals (Student's t), the number of seeds in brackets.\n\n";
@@ -249,7 +243,7 @@ std::string table_csv(const TableReport& report) {
 Json table_json(const TableReport& report) {
   const TableSpec& spec = report.spec;
   Json object{{"table", spec.name}, {"source", spec.source}, {"metric", spec.metric.key}, {"baseline", spec.baseline}};
-  object["plan"] = report.plan ? to_json(*report.plan) : Json(nullptr);
+  object["plan"] = report.terms ? to_json(*report.terms) : Json(nullptr);
   object["rows"] = Json::array();
   for (const ReportRow& row : report.rows) {
     const TableRow& printed = spec.rows[row.row];

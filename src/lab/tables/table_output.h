@@ -32,7 +32,7 @@ struct ReportRow {
 
 struct TableReport {
   TableSpec spec = {};
-  std::optional<TablePlan> plan = std::nullopt;  // none before the first result
+  std::optional<TableTerms> terms = std::nullopt;  // none before the first result
   std::vector<ReportRow> rows = {};
 };
 

@@ -2,7 +2,6 @@
 #include "routing/core/error.h"
 
 #include <algorithm>
-#include <array>
 #include <set>
 
 namespace routing {
@@ -62,7 +61,7 @@ std::optional<MeanInterval> difference_of(const ReportRow& row, const ReportRow&
 
 TableReport make_report(const TableSpec& spec, const std::vector<RowResult>& results) {
   TableReport report{.spec = spec};
-  if (!results.empty()) report.plan = results.front().plan;
+  if (!results.empty()) report.terms = results.front().terms;
   std::set<std::string> known;
   for (std::size_t row = 0; row < spec.rows.size(); ++row) {
     for (const RoutingSelection selection :
@@ -83,7 +82,8 @@ TableReport make_report(const TableSpec& spec, const std::vector<RowResult>& res
   const std::vector<ReportRow> measured = report.rows;
   for (ReportRow& row : report.rows) {
     // A baseline that is routed itself is that of the row's own selection.
-    const RoutingSelection selection = row.selection.empty() ? kPaperSelection : parse_selection(row.selection);
+    const RoutingSelection selection =
+        row.selection.empty() ? kPaperSelection : parse_word<RoutingSelection>(row.selection, "selection");
     const std::string identity = row_identity(baseline, selection);
     const auto found = std::find_if(measured.begin(), measured.end(), [&](const ReportRow& other) {
       return other.identity == identity && other.metric.has_value();

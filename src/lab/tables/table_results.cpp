@@ -54,16 +54,17 @@ std::optional<double> RowResult::number(const std::string& key) const {
   return found == numbers.end() ? std::nullopt : std::optional(found->second);
 }
 
-Json to_json(const TablePlan& plan) {
-  return {{"table", plan.table}, {"scale", to_string(plan.scale)}, {"steps", plan.steps}, {"settings", plan.settings}};
+Json to_json(const TableTerms& terms) {
+  return {
+      {"table", terms.table}, {"scale", to_string(terms.scale)}, {"steps", terms.steps}, {"settings", terms.settings}};
 }
 
-TablePlan plan_from_json(const Json& object, const std::string& origin) {
+TableTerms terms_from_json(const Json& object, const std::string& origin) {
   return read_object(origin, [&] {
-    return TablePlan{.table = object.at("table").get<std::string>(),
-                     .scale = parse_table_scale(object.at("scale").get<std::string>()),
-                     .steps = object.at("steps").get<std::int64_t>(),
-                     .settings = object.at("settings").get<std::vector<std::string>>()};
+    return TableTerms{.table = object.at("table").get<std::string>(),
+                      .scale = parse_word<TableScale>(object.at("scale").get<std::string>(), "scale"),
+                      .steps = object.at("steps").get<std::int64_t>(),
+                      .settings = object.at("settings").get<std::vector<std::string>>()};
   });
 }
 
@@ -82,7 +83,7 @@ Json to_json(const RowResult& result) {
   object["validity"] = result.validity;
   object["data_label"] = result.data_label;
   object["data_hash"] = result.data_hash;
-  object.update(to_json(result.plan));
+  object.update(to_json(result.terms));
   object["date"] = result.date;
   object["version"] = result.version;
   object["host"] = result.host;
@@ -91,7 +92,7 @@ Json to_json(const RowResult& result) {
 
 RowResult result_from_json(const Json& object, const std::string& origin) {
   return read_object(origin, [&] {
-    RowResult result{.plan = plan_from_json(object, origin),
+    RowResult result{.terms = terms_from_json(object, origin),
                      .row = object.at("row").get<std::string>(),
                      .seed = object.at("seed").get<std::uint64_t>(),
                      .metric = object.at("metric").get<std::string>(),
@@ -121,14 +122,14 @@ fs::path TableFolder::result_file(const std::string& row, std::uint64_t seed) co
   return folder_ / "results" / (run_name(row, seed) + ".json");
 }
 
-std::optional<TablePlan> TableFolder::read_plan() const {
-  if (!fs::exists(plan_file())) return std::nullopt;
-  return plan_from_json(parsed(plan_file()), plan_file().string());
+std::optional<TableTerms> TableFolder::read_terms() const {
+  if (!fs::exists(terms_file())) return std::nullopt;
+  return terms_from_json(parsed(terms_file()), terms_file().string());
 }
 
-void TableFolder::write_plan(const TablePlan& plan) const {
+void TableFolder::write_terms(const TableTerms& terms) const {
   fs::create_directories(folder_);
-  write_file_at_once(plan_file(), to_json(plan).dump(2) + "\n");
+  write_file_at_once(terms_file(), to_json(terms).dump(2) + "\n");
 }
 
 bool TableFolder::has_result(const std::string& row, std::uint64_t seed) const {
@@ -151,14 +152,14 @@ std::vector<RowResult> TableFolder::read_results(const std::string& table) const
   }
   std::sort(files.begin(), files.end());
   std::vector<RowResult> results;
-  const std::optional<TablePlan> decided = read_plan();
+  const std::optional<TableTerms> decided = read_terms();
   for (const fs::path& file : files) {
     RowResult result = result_from_json(parsed(file), file.string());
-    require<FileError>(result.plan.table == table, file.string(), ": is of the table ", result.plan.table, ", not of ",
-                       table, "; give every table a folder of its own");
-    const TablePlan& first = decided ? *decided : results.empty() ? result.plan : results.front().plan;
-    require<FileError>(result.plan == first, file.string(), ": was made as ", plan_text(result.plan), ", but ",
-                       decided ? plan_file().string() : files.front().string(), " says ", plan_text(first),
+    require<FileError>(result.terms.table == table, file.string(), ": is of the table ", result.terms.table,
+                       ", not of ", table, "; give every table a folder of its own");
+    const TableTerms& first = decided ? *decided : results.empty() ? result.terms : results.front().terms;
+    require<FileError>(result.terms == first, file.string(), ": was made as ", terms_text(result.terms), ", but ",
+                       decided ? terms_file().string() : files.front().string(), " says ", terms_text(first),
                        "; only equal runs make a table");
     for (const RowResult& other : results) {
       require<FileError>(result.data_hash.empty() || other.data_hash.empty() || result.data_hash == other.data_hash,
@@ -170,10 +171,10 @@ std::vector<RowResult> TableFolder::read_results(const std::string& table) const
   return results;
 }
 
-std::string plan_text(const TablePlan& plan) {
-  std::string text = "table " + plan.table + " at " + std::string(to_string(plan.scale)) + " scale, " +
-                     std::to_string(plan.steps) + " steps";
-  for (const std::string& setting : plan.settings) text += ", " + setting;
+std::string terms_text(const TableTerms& terms) {
+  std::string text = "table " + terms.table + " at " + std::string(to_string(terms.scale)) + " scale, " +
+                     std::to_string(terms.steps) + " steps";
+  for (const std::string& setting : terms.settings) text += ", " + setting;
   return text;
 }
 

@@ -19,16 +19,16 @@
 namespace routing {
 
 // Equal for all rows of a folder, or they could not be compared.
-struct TablePlan {
+struct TableTerms {
   std::string table = {};
   TableScale scale = TableScale::tiny;
   std::int64_t steps = 0;                  // of every row
   std::vector<std::string> settings = {};  // key=value, of the user
-  friend bool operator==(const TablePlan&, const TablePlan&) = default;
+  friend bool operator==(const TableTerms&, const TableTerms&) = default;
 };
 
 struct RowResult {
-  TablePlan plan = {};
+  TableTerms terms = {};
   std::string row = {};  // identity of row_identity()
   std::uint64_t seed = 1;
   std::string failure = {};  // why there are no numbers; empty for a run that ended well
@@ -49,10 +49,10 @@ struct RowResult {
   std::optional<double> value() const { return failure.empty() ? number(metric) : std::nullopt; }
 };
 
-nlohmann::ordered_json to_json(const TablePlan& plan);
+nlohmann::ordered_json to_json(const TableTerms& terms);
 nlohmann::ordered_json to_json(const RowResult& result);
 // A FileError that begins with `origin` for what is no such object.
-TablePlan plan_from_json(const nlohmann::ordered_json& object, const std::string& origin);
+TableTerms terms_from_json(const nlohmann::ordered_json& object, const std::string& origin);
 RowResult result_from_json(const nlohmann::ordered_json& object, const std::string& origin);
 
 class TableFolder {
@@ -60,16 +60,16 @@ class TableFolder {
   explicit TableFolder(std::filesystem::path folder) : folder_(std::move(folder)) {}
 
   const std::filesystem::path& folder() const { return folder_; }
-  std::filesystem::path plan_file() const { return folder_ / "table.json"; }
+  std::filesystem::path terms_file() const { return folder_ / "table.json"; }
   std::filesystem::path run(const std::string& row, std::uint64_t seed) const;
   std::filesystem::path result_file(const std::string& row, std::uint64_t seed) const;
 
-  std::optional<TablePlan> read_plan() const;
-  void write_plan(const TablePlan& plan) const;
+  std::optional<TableTerms> read_terms() const;
+  void write_terms(const TableTerms& terms) const;
   bool has_result(const std::string& row, std::uint64_t seed) const;
   // In one step: a reader sees all of it or nothing.
   void write_result(const RowResult& result) const;
-  // All, by file name. A FileError if two were made under different plans or of different data, or one of another
+  // All, by file name. A FileError if two were made under different terms or of different data, or one of another
   // table.
   std::vector<RowResult> read_results(const std::string& table) const;
 
@@ -78,7 +78,7 @@ class TableFolder {
 };
 
 // "table cifar10-ablation at tiny scale, 300 steps, a=b".
-std::string plan_text(const TablePlan& plan);
+std::string terms_text(const TableTerms& terms);
 
 // Numbers of routed rows of the table (places in spec.rows) by the mean of their metric, best first; only those with
 // results under this selection.

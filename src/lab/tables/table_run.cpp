@@ -1,7 +1,7 @@
 #include "lab/tables/table_run.h"
 
 #include "lab/tables/row_likelihood.h"
-#include "lab/tables/table_plan.h"
+#include "lab/tables/table_terms.h"
 #include "lab/tables/table_timing.h"
 #include "routing/config/number_text.h"
 #include "routing/core/clock.h"
@@ -38,8 +38,8 @@ enum class RowEnd { done, failed, busy, had_result, interrupted };
 
 class TableRunner {
  public:
-  TableRunner(const TableSpec& spec, const TableOptions& options, TablePlan plan)
-      : spec_(spec), options_(options), plan_(std::move(plan)), folder_(options.folder) {}
+  TableRunner(const TableSpec& spec, const TableOptions& options, TableTerms terms)
+      : spec_(spec), options_(options), terms_(std::move(terms)), folder_(options.folder) {}
 
   RowEnd run(const PlannedRun& planned) {
     const TableRow& row = spec_.rows[planned.row];
@@ -47,9 +47,9 @@ class TableRunner {
     if (folder_.has_result(identity, planned.seed)) return RowEnd::had_result;
     const fs::path run = folder_.run(identity, planned.seed);
     if (is_locked(run)) return RowEnd::busy;
-    const ExperimentConfig config = planned_config(row, options_, plan_, planned.seed);
+    const ExperimentConfig config = planned_config(row, options_, terms_, planned.seed);
     std::optional<Trainer> trainer;
-    RowResult result{.plan = plan_,
+    RowResult result{.terms = terms_,
                      .row = identity,
                      .seed = planned.seed,
                      .metric = spec_.metric.key,
@@ -97,7 +97,7 @@ class TableRunner {
     const RowEvaluation& evaluation = spec_.evaluate ? spec_.evaluate : row_likelihood;
     return evaluation({.model = RunDirectory(run).find_checkpoint("last").model(),
                        .config = config,
-                       .test_tokens = spec_.test_tokens(plan_.scale),
+                       .test_tokens = spec_.test_tokens(terms_.scale),
                        .progress = [this](std::int64_t done, std::int64_t all) {
                          const auto& stop = options_.observer.training.stop_requested;
                          if (stop && stop()) throw StopEvaluation();
@@ -118,7 +118,7 @@ class TableRunner {
 
   const TableSpec& spec_;
   const TableOptions& options_;
-  TablePlan plan_;
+  TableTerms terms_;
   TableFolder folder_;
 };
 
@@ -177,14 +177,14 @@ TableOutcome run_table(const TableSpec& spec, const TableOptions& options) {
   const TableFolder folder(options.folder);
   const std::vector<std::size_t> rows =
       select_rows(spec, options.rows, ranked_routed_rows(spec, folder.read_results(spec.name), options.selection));
-  const std::optional<TablePlan> plan = agreed_plan(spec, options, rows);
-  if (!plan) return {.end = TableEnd::interrupted};
-  if (spec.kind == TableKind::timed) return time_table(spec, options, *plan);
+  const std::optional<TableTerms> terms = agreed_terms(spec, options, rows);
+  if (!terms) return {.end = TableEnd::interrupted};
+  if (spec.kind == TableKind::timed) return time_table(spec, options, *terms);
   const std::vector<PlannedRun> runs = planned_runs(rows, options.seeds, options.part);
   TableOutcome outcome{.runs = static_cast<std::int64_t>(runs.size())};
-  say(options, plan_text(*plan) + ", " + std::to_string(runs.size()) + " runs" +
+  say(options, terms_text(*terms) + ", " + std::to_string(runs.size()) + " runs" +
                    (options.part.count > 1 ? " in this part" : ""));
-  TableRunner runner(spec, options, *plan);
+  TableRunner runner(spec, options, *terms);
   std::int64_t number = 0;
   for (const PlannedRun& run : runs) {
     const std::string name = row_identity(spec.rows[run.row], options.selection) + " seed " + std::to_string(run.seed);

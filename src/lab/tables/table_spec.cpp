@@ -9,7 +9,6 @@
 #include "routing/core/nearest_name.h"
 
 #include <algorithm>
-#include <array>
 #include <set>
 #include <sstream>
 
@@ -88,19 +87,6 @@ std::vector<std::string> selection_settings(RoutingSelection selection, const st
 }
 
 }  // namespace
-
-std::string_view to_string(TableScale scale) {
-  return scale == TableScale::tiny ? "tiny" : "paper";
-}
-
-TableScale parse_table_scale(std::string_view word) {
-  return parse_word(word, "scale", std::array{TableScale::tiny, TableScale::paper});
-}
-
-RoutingSelection parse_selection(std::string_view word) {
-  return parse_word(word, "selection",
-                    std::array{RoutingSelection::balanced, RoutingSelection::nearest, RoutingSelection::threshold});
-}
 
 const std::vector<TableSpec>& table_specs() {
   static const std::vector<TableSpec> specs = [] {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "routing/config/experiment.h"
+#include "routing/config/words.h"
 
 #include <cstdint>
 #include <filesystem>
@@ -19,9 +20,10 @@
 namespace routing {
 
 enum class TableScale { tiny, paper };
-std::string_view to_string(TableScale scale);
-// A ConfigError names the nearest word.
-TableScale parse_table_scale(std::string_view word);
+constexpr auto words_of(TableScale) {
+  using enum TableScale;
+  return std::to_array<Word<TableScale>>({{tiny, "tiny"}, {paper, "paper"}});
+}
 
 // What is measured of a row.
 struct TableMetric {
@@ -109,7 +111,6 @@ const TableRow& table_row(const TableSpec& spec, std::string_view id);
 
 // The paper's selection; rows of it carry no mark.
 inline constexpr RoutingSelection kPaperSelection = RoutingSelection::balanced;
-RoutingSelection parse_selection(std::string_view word);
 
 // "routing-h4-l8-w512", or "routing-h4-l8-w512-nearest" for a routed row with another selection than the paper's.
 std::string row_identity(const TableRow& row, RoutingSelection selection);

@@ -1,8 +1,9 @@
 #include "lab/tables/table_timing.h"
 
-#include "lab/figures/chart_axis.h"
+#include "lab/measure/statistics.h"
 #include "lab/measure/step_timer.h"
-#include "lab/tables/table_plan.h"
+#include "lab/measure/timing.h"
+#include "lab/tables/table_terms.h"
 #include "routing/core/clock.h"
 #include "routing/core/error.h"
 
@@ -26,21 +27,21 @@ double median_ratio(const std::vector<double>& seconds, const std::vector<double
 }
 
 RowNumbers numbers_of(const TimedRow& row, const TimedRow* baseline) {
-  const double median = quantile(row.seconds, 0.5);
-  RowNumbers numbers{{"seconds_per_step", median},
-                     {"lower_quartile", quantile(row.seconds, 0.25)},
-                     {"upper_quartile", quantile(row.seconds, 0.75)},
-                     {"steps_per_second", 1.0 / median}};
+  const bench::Timing timing = bench::summarise(row.seconds);
+  RowNumbers numbers{{"seconds_per_step", timing.median},
+                     {"lower_quartile", timing.lower_quartile},
+                     {"upper_quartile", timing.upper_quartile},
+                     {"steps_per_second", 1.0 / timing.median}};
   if (baseline != nullptr) numbers.emplace_back("slower_than_baseline", median_ratio(row.seconds, baseline->seconds));
   return numbers;
 }
 
-std::vector<TimedRow> rows_of(const TableSpec& spec, const TableOptions& options, const TablePlan& plan,
+std::vector<TimedRow> rows_of(const TableSpec& spec, const TableOptions& options, const TableTerms& terms,
                               std::uint64_t seed) {
   std::vector<TimedRow> rows;
   for (const TableRow& row : spec.rows) {
     if (row.is_literature) continue;
-    TimedRow timed{.row = &row, .config = planned_config(row, options, plan, seed)};
+    TimedRow timed{.row = &row, .config = planned_config(row, options, terms, seed)};
     if (options.observer.notes) options.observer.notes("making " + row.id + " and taking its first step");
     timed.timer = std::make_unique<StepTimer>(timed.config);
     rows.push_back(std::move(timed));
@@ -63,7 +64,7 @@ bool take_rounds(std::vector<TimedRow>& rows, const TableOptions& options, std::
 
 }  // namespace
 
-TableOutcome time_table(const TableSpec& spec, const TableOptions& options, const TablePlan& plan) {
+TableOutcome time_table(const TableSpec& spec, const TableOptions& options, const TableTerms& terms) {
   require<ConfigError>(options.part.count == 1, "`part`: the rows of ", spec.name,
                        " are timed in turns, by one process; leave it out");
   const TableFolder folder(options.folder);
@@ -78,22 +79,22 @@ TableOutcome time_table(const TableSpec& spec, const TableOptions& options, cons
       ++outcome.before;
       continue;
     }
-    std::vector<TimedRow> rows = rows_of(spec, options, plan, seed);
-    if (!take_rounds(rows, options, plan.steps)) {
+    std::vector<TimedRow> rows = rows_of(spec, options, terms, seed);
+    if (!take_rounds(rows, options, terms.steps)) {
       outcome.end = TableEnd::interrupted;
       return outcome;
     }
     const TimedRow* baseline = nullptr;
     for (const TimedRow& row : rows) baseline = row.row->id == spec.baseline ? &row : baseline;
     for (const TimedRow& row : rows) {
-      RowResult result{.plan = plan,
+      RowResult result{.terms = terms,
                        .row = row_identity(*row.row, options.selection),
                        .seed = seed,
                        .numbers = numbers_of(row, baseline),
                        .metric = spec.metric.key};
       result.steps_per_second = *result.number("steps_per_second");
       const TrainConfig& train = row.config.train;
-      result.train_tokens = plan.steps * train.batch_size * train.accumulation * train.sequence_length;
+      result.train_tokens = terms.steps * train.batch_size * train.accumulation * train.sequence_length;
       for (const double seconds : row.seconds) result.seconds += seconds;
       result.validity = validity_label(row.config);
       result.date = utc_now();

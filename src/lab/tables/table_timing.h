@@ -5,7 +5,7 @@
 
 namespace routing {
 
-// plan.steps rounds of one step per row. Numbers of a row's result:
+// terms.steps rounds of one step per row. Numbers of a row's result:
 //
 //   seconds_per_step             median
 //   lower_quartile, upper_quartile
@@ -13,6 +13,6 @@ namespace routing {
 //   slower_than_baseline         median over rounds of its seconds by the baseline's, where that row is timed too
 //
 // All rows of the table are timed together, whatever --rows says; a ConfigError for a part of them.
-TableOutcome time_table(const TableSpec& spec, const TableOptions& options, const TablePlan& plan);
+TableOutcome time_table(const TableSpec& spec, const TableOptions& options, const TableTerms& terms);
 
 }  // namespace routing

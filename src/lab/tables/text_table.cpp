@@ -11,8 +11,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <filesystem>
+#include <fmt/core.h>
 #include <utility>
 
 namespace routing {
@@ -24,15 +24,7 @@ constexpr const char* kReference = "routed";
 constexpr std::size_t kClasses = 4;  // all, near, far, never: the first rows of a report
 
 std::string bits_text(double bits) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.4f", bits);
-  return text;
-}
-
-std::string keys_text(double keys) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.0f", keys);
-  return text;
+  return fmt::format("{:.4f}", bits);
 }
 
 std::string difference_text(const RecurrenceRow& row) {
@@ -119,7 +111,8 @@ std::string recurrence_markdown(const std::vector<RecurrenceOfRow>& rows, const 
     for (std::size_t i = 0; i < kClasses; ++i) {
       text += " " + (classes.at(i).targets > 0 ? bits_text(classes.at(i).bits.ratio) : std::string("-")) + " |";
     }
-    text += " " + keys_text(row.pairs.per_query) + " | " + keys_text(row.pairs.of_model) + " |\n";
+    text +=
+        " " + fmt::format("{:.0f}", row.pairs.per_query) + " | " + fmt::format("{:.0f}", row.pairs.of_model) + " |\n";
     if (!shares.empty()) continue;
     for (std::size_t i = 1; i < kClasses; ++i) {
       shares += (i > 1 ? ", " : "") + classes.at(i).name + " " + bits_text(classes.at(i).share);

@@ -1,6 +1,5 @@
 #include "routing/config/attention.h"
 
-#include "routing/config/words.h"
 #include "routing/core/error.h"
 
 #include <cmath>
@@ -103,50 +102,18 @@ void validate_pattern(const std::string& where, const PatternConfig& pattern, At
 
 }  // namespace
 
-std::string_view to_string(SelfRule rule) {
-  return rule == SelfRule::allowed ? "allowed" : "only_if_alone";
-}
-std::string_view to_string(RepeatRule rule) {
-  return rule == RepeatRule::every_time ? "every_time" : "once";
-}
-std::string_view to_string(Merge merge) {
-  return merge == Merge::mean ? "mean" : "lse";
-}
-std::string_view to_string(RelativePosition position) {
-  switch (position) {
-    case RelativePosition::none:
-      return "none";
-    case RelativePosition::true_offset:
-      return "true_offset";
-    case RelativePosition::rank:
-      return "rank";
-  }
-  return "none";
-}
-
-std::string_view to_string(LocalForm form) {
-  return form == LocalForm::sliding ? "sliding" : "block";
-}
-
-SelfRule parse_self_rule(std::string_view word) {
-  return parse_word(word, "self", kSelfRules);
-}
-RepeatRule parse_repeat_rule(std::string_view word) {
-  return parse_word(word, "repeats", kRepeatRules);
-}
-Merge parse_merge(std::string_view word) {
-  return parse_word(word, "merge", kMerges);
-}
-RelativePosition parse_relative_position(std::string_view word) {
-  return parse_word(word, "relative", kRelativePositions);
+PatternKind pattern_kind(const PatternConfig& pattern) {
+  return std::visit(Overloaded{[](const FullPattern&) { return PatternKind::full; },
+                               [](const LocalPattern&) { return PatternKind::local; },
+                               [](const StridedPattern&) { return PatternKind::strided; },
+                               [](const RandomPattern&) { return PatternKind::random; },
+                               [](const LshPattern&) { return PatternKind::lsh; },
+                               [](const RoutingPattern&) { return PatternKind::routing; }},
+                    pattern);
 }
 
 std::string pattern_name(const PatternConfig& pattern) {
-  return std::visit(
-      Overloaded{[](const FullPattern&) { return "full"; }, [](const LocalPattern&) { return "local"; },
-                 [](const StridedPattern&) { return "strided"; }, [](const RandomPattern&) { return "random"; },
-                 [](const LshPattern&) { return "lsh"; }, [](const RoutingPattern&) { return "routing"; }},
-      pattern);
+  return std::string(to_string(pattern_kind(pattern)));
 }
 
 std::int64_t total_heads(const AttentionConfig& config) {

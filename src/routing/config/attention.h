@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -29,8 +28,10 @@ enum class LocalForm {
   sliding,  // the last `window` tokens, itself included
   block,    // the authors' code: its own block and the one before (and after, when bidirectional)
 };
-inline constexpr std::array kLocalForms{LocalForm::sliding, LocalForm::block};
-std::string_view to_string(LocalForm form);
+constexpr auto words_of(LocalForm) {
+  using enum LocalForm;
+  return std::to_array<Word<LocalForm>>({{sliding, "sliding"}, {block, "block"}});
+}
 
 // S_i = {j : i - window < j <= i}, or blocks of `window` tokens.
 struct LocalPattern {
@@ -66,8 +67,15 @@ struct LshPattern {
 using PatternConfig =
     std::variant<FullPattern, LocalPattern, StridedPattern, RandomPattern, LshPattern, RoutingPattern>;
 
-// "full", "local", "strided", "random", "lsh", "routing".
-std::string pattern_name(const PatternConfig& pattern);
+// Which of them, as a word of the configuration.
+enum class PatternKind { local, full, strided, random, lsh, routing };
+constexpr auto words_of(PatternKind) {
+  using enum PatternKind;
+  return std::to_array<Word<PatternKind>>(
+      {{local, "local"}, {full, "full"}, {strided, "strided"}, {random, "random"}, {lsh, "lsh"}, {routing, "routing"}});
+}
+PatternKind pattern_kind(const PatternConfig& pattern);
+std::string pattern_name(const PatternConfig& pattern);  // the word of its kind
 
 // Heads of one layer that share a pattern and its rules.
 struct HeadGroupConfig {

@@ -1,8 +1,9 @@
 // The small choices that plans, the attention operation and the configuration share.
 #pragma once
 
+#include "routing/config/words.h"
+
 #include <array>
-#include <string_view>
 
 namespace routing {
 
@@ -31,21 +32,21 @@ enum class RelativePosition {
   rank,         // key rank minus the query's own place in its group's key list
 };
 
-inline constexpr std::array kSelfRules{SelfRule::allowed, SelfRule::only_if_alone};
-inline constexpr std::array kRepeatRules{RepeatRule::every_time, RepeatRule::once};
-inline constexpr std::array kMerges{Merge::mean, Merge::lse};
-inline constexpr std::array kRelativePositions{RelativePosition::none, RelativePosition::true_offset,
-                                               RelativePosition::rank};
-
-std::string_view to_string(SelfRule rule);
-std::string_view to_string(RepeatRule rule);
-std::string_view to_string(Merge merge);
-std::string_view to_string(RelativePosition position);
-
-// The inverse of to_string; a ConfigError names the nearest word.
-SelfRule parse_self_rule(std::string_view word);
-RepeatRule parse_repeat_rule(std::string_view word);
-Merge parse_merge(std::string_view word);
-RelativePosition parse_relative_position(std::string_view word);
+constexpr auto words_of(SelfRule) {
+  using enum SelfRule;
+  return std::to_array<Word<SelfRule>>({{allowed, "allowed"}, {only_if_alone, "only_if_alone"}});
+}
+constexpr auto words_of(RepeatRule) {
+  using enum RepeatRule;
+  return std::to_array<Word<RepeatRule>>({{every_time, "every_time"}, {once, "once"}});
+}
+constexpr auto words_of(Merge) {
+  using enum Merge;
+  return std::to_array<Word<Merge>>({{mean, "mean"}, {lse, "lse"}});
+}
+constexpr auto words_of(RelativePosition) {
+  using enum RelativePosition;
+  return std::to_array<Word<RelativePosition>>({{none, "none"}, {true_offset, "true_offset"}, {rank, "rank"}});
+}
 
 }  // namespace routing

@@ -69,21 +69,21 @@ struct ModelConfig {
 // Every layer has `heads` heads. In the layers of `content_layers`, `content_heads` of them follow the content pattern
 // and the rest are local; in the other layers all heads are local. With `add_content` all `heads` are local, and the
 // content heads come on top.
-struct AttentionLayout {
+struct AttentionHeads {
   std::int64_t heads = 8;
   std::int64_t content_heads = 4;
-  std::string content = "routing";     // full, strided, random, lsh, routing; "local" where there is no content pattern
-  std::string content_layers = "all";  // "all", "top N", "bottom N" or "FIRST..LAST" counted from 0
+  PatternKind content = PatternKind::routing;  // local where there is no content pattern
+  std::string content_layers = "all";          // "all", "top N", "bottom N" or "FIRST..LAST" counted from 0
   // The content heads join the `heads` local ones instead of taking the place of some: at the start the model computes
   // what it would without them. head_dim = 0 then means width / heads still.
   bool add_content = false;
   // The same as content for the layers of an encoder, whose heads read on both sides; heads, content_heads and
   // content_layers as above.
-  std::string encoder_content = "routing";
+  PatternKind encoder_content = PatternKind::routing;
   // Of the heads with which each decoder layer reads the source, so many follow cross_content; the rest are full.
   std::int64_t cross_heads = 4;
-  std::string cross_content = "routing";  // full, local, random, lsh, routing
-  friend bool operator==(const AttentionLayout&, const AttentionLayout&) = default;
+  PatternKind cross_content = PatternKind::routing;  // one of kCrossPatterns
+  friend bool operator==(const AttentionHeads&, const AttentionHeads&) = default;
 };
 
 // A head group whose pattern is fixed by the section it stands in: [local], [full], [strided], [random], [lsh]. How
@@ -196,7 +196,7 @@ struct ExperimentConfig {
   std::string name = "unnamed";
   std::string source = "ours";  // where the values come from
   ModelConfig model = {};
-  AttentionLayout attention = {};
+  AttentionHeads attention = {};
   PatternSections patterns = {};
   RoutingSettings routing = routing_preset(RoutingPreset::ours, {.heads = 4, .clusters = 16, .window = 128});
   DataConfig data = {};
@@ -205,50 +205,64 @@ struct ExperimentConfig {
   friend bool operator==(const ExperimentConfig&, const ExperimentConfig&) = default;
 };
 
-inline constexpr std::array kNormPlacements{NormPlacement::post, NormPlacement::pre};
-inline constexpr std::array kFeedforwardKinds{FeedforwardKind::relu, FeedforwardKind::geglu};
-inline constexpr std::array kPositionKinds{PositionKind::none, PositionKind::sinusoidal, PositionKind::learned};
-inline constexpr std::array kStartSymbols{StartSymbol::zero, StartSymbol::own};
-inline constexpr std::array kOptimizerKinds{OptimizerKind::adam, OptimizerKind::adamw, OptimizerKind::adafactor,
-                                            OptimizerKind::adafactorw};
-inline constexpr std::array kDataFormats{DataFormat::automatic, DataFormat::bytes,      DataFormat::enwik8,
-                                         DataFormat::wikitext,  DataFormat::pg19,       DataFormat::text,
-                                         DataFormat::cifar10,   DataFormat::imagenet64, DataFormat::images,
-                                         DataFormat::copy,      DataFormat::reverse,    DataFormat::recall};
-inline constexpr std::array kTokenKinds{TokenKind::automatic, TokenKind::bytes, TokenKind::words, TokenKind::subwords,
-                                        TokenKind::subpixels};
-inline constexpr std::array kScheduleKinds{ScheduleKind::constant, ScheduleKind::vaswani, ScheduleKind::cosine,
-                                           ScheduleKind::rsqrt};
-inline constexpr std::array kDataOrders{DataOrder::crops, DataOrder::contiguous};
-inline constexpr std::array kPrecisions{Precision::fp32, Precision::bf16, Precision::automatic};
+constexpr auto words_of(NormPlacement) {
+  using enum NormPlacement;
+  return std::to_array<Word<NormPlacement>>({{post, "post"}, {pre, "pre"}});
+}
+constexpr auto words_of(FeedforwardKind) {
+  using enum FeedforwardKind;
+  return std::to_array<Word<FeedforwardKind>>({{relu, "relu"}, {geglu, "geglu"}});
+}
+constexpr auto words_of(PositionKind) {
+  using enum PositionKind;
+  return std::to_array<Word<PositionKind>>({{none, "none"}, {sinusoidal, "sinusoidal"}, {learned, "learned"}});
+}
+constexpr auto words_of(StartSymbol) {
+  using enum StartSymbol;
+  return std::to_array<Word<StartSymbol>>({{zero, "zero"}, {own, "own"}});
+}
+constexpr auto words_of(OptimizerKind) {
+  using enum OptimizerKind;
+  return std::to_array<Word<OptimizerKind>>(
+      {{adam, "adam"}, {adamw, "adamw"}, {adafactor, "adafactor"}, {adafactorw, "adafactorw"}});
+}
+constexpr auto words_of(DataFormat) {
+  using enum DataFormat;
+  return std::to_array<Word<DataFormat>>({{automatic, "auto"},
+                                          {bytes, "bytes"},
+                                          {enwik8, "enwik8"},
+                                          {wikitext, "wikitext"},
+                                          {pg19, "pg19"},
+                                          {text, "text"},
+                                          {cifar10, "cifar10"},
+                                          {imagenet64, "imagenet64"},
+                                          {images, "images"},
+                                          {copy, "copy"},
+                                          {reverse, "reverse"},
+                                          {recall, "recall"}});
+}
+constexpr auto words_of(TokenKind) {
+  using enum TokenKind;
+  return std::to_array<Word<TokenKind>>(
+      {{automatic, "auto"}, {bytes, "bytes"}, {words, "words"}, {subwords, "subwords"}, {subpixels, "subpixels"}});
+}
+constexpr auto words_of(ScheduleKind) {
+  using enum ScheduleKind;
+  return std::to_array<Word<ScheduleKind>>(
+      {{constant, "constant"}, {vaswani, "vaswani"}, {cosine, "cosine"}, {rsqrt, "rsqrt"}});
+}
+constexpr auto words_of(DataOrder) {
+  using enum DataOrder;
+  return std::to_array<Word<DataOrder>>({{crops, "crops"}, {contiguous, "contiguous"}});
+}
+constexpr auto words_of(Precision) {
+  using enum Precision;
+  return std::to_array<Word<Precision>>({{fp32, "fp32"}, {bf16, "bf16"}, {automatic, "auto"}});
+}
 
-std::string_view to_string(NormPlacement norm);
-std::string_view to_string(FeedforwardKind kind);
-std::string_view to_string(PositionKind kind);
-std::string_view to_string(StartSymbol symbol);
-std::string_view to_string(OptimizerKind kind);
-std::string_view to_string(DataFormat format);  // DataFormat::automatic is "auto"
-std::string_view to_string(TokenKind kind);     // TokenKind::automatic is "auto"
-std::string_view to_string(ScheduleKind kind);
-std::string_view to_string(DataOrder order);
-std::string_view to_string(Precision precision);  // Precision::automatic is "auto"
-
-// The inverse of to_string; a ConfigError names the nearest word.
-NormPlacement parse_norm_placement(std::string_view word);
-FeedforwardKind parse_feedforward_kind(std::string_view word);
-PositionKind parse_position_kind(std::string_view word);
-StartSymbol parse_start_symbol(std::string_view word);
-OptimizerKind parse_optimizer_kind(std::string_view word);
-DataFormat parse_data_format(std::string_view word);
-TokenKind parse_token_kind(std::string_view word);
-ScheduleKind parse_schedule_kind(std::string_view word);
-DataOrder parse_data_order(std::string_view word);
-Precision parse_precision(std::string_view word);
-
-// What attention.content and attention.encoder_content may be: "local", "full", "strided", "random", "lsh", "routing".
-const std::vector<std::string>& content_patterns();
-// What attention.cross_content may be: the same without "strided", since source and target have no common time.
-const std::vector<std::string>& cross_patterns();
+// What attention.cross_content may be: any but strided, since source and target have no common time.
+inline constexpr std::array kCrossPatterns{PatternKind::full, PatternKind::local, PatternKind::random, PatternKind::lsh,
+                                           PatternKind::routing};
 // What attention.content_layers says: "all", "top 2", "bottom 2", "1..3".
 LayerRange parse_content_layers(std::string_view text);
 

@@ -13,15 +13,13 @@ void add_model(Keys& keys) {
   model.add("vocab_size", &M::vocab_size, "different tokens; 256 for bytes and images, 0 means those of the data");
   model.add("layers", &M::layers, "layers of the stack");
   model.add("encoder_layers", &M::encoder_layers, "layers of an encoder that reads a source; 0 means a decoder only");
-  model.add_word("positions", &M::positions, kPositionKinds,
-                 "absolute positions of an encoder-decoder: none, sinusoidal or learned");
+  model.add("positions", &M::positions, "absolute positions of an encoder-decoder: none, sinusoidal or learned");
   model.add("width", &M::width, "of the stack");
   model.add("embedding_width", &M::embedding_width, "of the token embeddings; 0 means model.width");
   model.add("feedforward_width", &M::feedforward_width, "of the feed-forward hidden layer");
   model.add("head_dim", &M::head_dim, "dimensions of a head; 0 means model.width / attention.heads");
-  model.add_word("norm", &M::norm, kNormPlacements,
-                 "layer norm after (post, as in the paper) or before (pre) sub-layers");
-  model.add_word("feedforward", &M::feedforward, kFeedforwardKinds, "relu or geglu");
+  model.add("norm", &M::norm, "layer norm after (post, as in the paper) or before (pre) sub-layers");
+  model.add("feedforward", &M::feedforward, "relu or geglu");
   model.add("initial_scale", &M::initial_scale,
             "variance of starting weights times the mean of their fan-in and fan-out");
   model.add("tied_output", &M::tied_output, "the weights of the output layer are the embedding table");
@@ -32,8 +30,8 @@ void add_model(Keys& keys) {
   model.add("attention_dropout", &M::attention_dropout, "of attention probabilities");
   model.add("feedforward_dropout", &M::feedforward_dropout, "of the feed-forward hidden layer");
   model.add("input_dropout", &M::input_dropout, "replaces input tokens by the start symbol; targets stay");
-  model.add_word("start_symbol", &M::start_symbol, kStartSymbols,
-                 "before a text begins: zero (id 0, an <eos> of words and subwords) or own (a row of its own)");
+  model.add("start_symbol", &M::start_symbol,
+            "before a text begins: zero (id 0, an <eos> of words and subwords) or own (a row of its own)");
   model.add("image_height", &M::image_height, "rows of an image; 0 means text");
   model.add("image_width", &M::image_width, "columns of an image; 0 means text");
   model.add("checkpoint_activations", &M::checkpoint_activations,
@@ -41,29 +39,24 @@ void add_model(Keys& keys) {
 }
 
 void add_attention(Keys& keys) {
-  using A = AttentionLayout;
+  using A = AttentionHeads;
   KeySection attention(keys, "attention.", &ExperimentConfig::attention);
   attention.add("heads", &A::heads, "heads of every layer");
   attention.add("content_heads", &A::content_heads, "how many of them follow attention.content; the rest are local");
-  attention.add_checked(
-      "content", &A::content,
-      [](const std::string& key, const std::string& text) { require_word(text, key, content_patterns()); },
-      "pattern of those heads: full, strided, random, lsh, routing, or local for none");
+  attention.add("content", &A::content,
+                "pattern of those heads: full, strided, random, lsh, routing, or local for none");
   attention.add_checked(
       "content_layers", &A::content_layers,
       [](const std::string&, const std::string& text) { parse_content_layers(text); },
       "layers that have them: all, top N, bottom N, or FIRST..LAST counted from 0 at the bottom");
   attention.add("add_content", &A::add_content,
                 "those heads join the local ones, silent at first, instead of taking the place of some");
-  attention.add_checked(
-      "encoder_content", &A::encoder_content,
-      [](const std::string& key, const std::string& text) { require_word(text, key, content_patterns()); },
-      "the same as attention.content for the layers of an encoder");
+  attention.add("encoder_content", &A::encoder_content, "the same as attention.content for the layers of an encoder");
   attention.add("cross_heads", &A::cross_heads,
                 "how many heads that read the source follow attention.cross_content; the rest are full");
   attention.add_checked(
       "cross_content", &A::cross_content,
-      [](const std::string& key, const std::string& text) { require_word(text, key, cross_patterns()); },
+      [](const std::string& key, const std::string& text) { parse_word(text, key, kCrossPatterns); },
       "pattern of those heads: full, local, random, lsh or routing");
 }
 
@@ -76,12 +69,11 @@ void add_head_group(KeySection<ExperimentConfig, Access>& section, const std::st
               "1: the key of a token is the query of the token before, so that a query reads what came next");
   section.add("scale", &G::scale, "factor of the logits: a number, or this formula");
   section.add("learned_scale", &G::learned_scale, "each head learns its own factor, starting from scale");
-  section.add_word("self", &G::self, kSelfRules, "may a token read itself: allowed or only_if_alone");
-  section.add_word("merge", &G::merge, kMerges,
-                   "several groups of a token: mean of their results, or lse for one softmax over all their keys");
+  section.add("self", &G::self, "may a token read itself: allowed or only_if_alone");
+  section.add("merge", &G::merge,
+              "several groups of a token: mean of their results, or lse for one softmax over all their keys");
   section.add("merge_eps", &G::merge_eps, "mean divides by (count + this)");
-  section.add_word("relative", &G::relative, kRelativePositions,
-                   "relative positions: none, true_offset or rank in the list of keys");
+  section.add("relative", &G::relative, "relative positions: none, true_offset or rank in the list of keys");
   section.add("max_relative", &G::max_relative, max_relative);
   section.add("recency", &G::recency, "distant keys get smaller logits, at another rate in each head (ALiBi)");
 }
@@ -95,8 +87,8 @@ void add_patterns(Keys& keys) {
   const auto local_pattern = [](auto& group) -> auto& {
     return std::get<LocalPattern>(group.pattern);
   };
-  local.add_word(
-      "form", [=](auto& group) -> auto& { return local_pattern(group).form; }, kLocalForms,
+  local.add(
+      "form", [=](auto& group) -> auto& { return local_pattern(group).form; },
       "sliding: the last window tokens; block: the block of the token and the one before");
   local.add(
       "window", [=](auto& group) -> auto& { return local_pattern(group).window; },
@@ -153,10 +145,9 @@ void add_routing(Keys& keys) {
 void add_data(Keys& keys) {
   KeySection data(keys, "data.", &ExperimentConfig::data);
   data.add("path", &DataConfig::path, "any file, or the folder of a data set");
-  data.add_word("format", &DataConfig::format, kDataFormats,
-                "auto, bytes, enwik8, wikitext, pg19, text, cifar10, imagenet64, images, copy, reverse or recall");
-  data.add_word("tokens", &DataConfig::tokens, kTokenKinds,
-                "auto (by the format), bytes, words, subwords or subpixels");
+  data.add("format", &DataConfig::format,
+           "auto, bytes, enwik8, wikitext, pg19, text, cifar10, imagenet64, images, copy, reverse or recall");
+  data.add("tokens", &DataConfig::tokens, "auto (by the format), bytes, words, subwords or subpixels");
   data.add_checked(
       "split", &DataConfig::split, [](const std::string&, const std::string& text) { parse_split(text); },
       "train/valid/test of data in one piece, in their order: shares, counts, or rest for one of them");
@@ -186,10 +177,9 @@ void add_train(Keys& keys) {
   train.add("shortest_length", &T::shortest_length,
             "cut each batch to a random length from this one up; 0 means none is cut");
   train.add("seed", &T::seed, "fixes weights, order of data and dropout");
-  train.add_word("order", &T::order, kDataOrders,
-                 "crops: random windows; contiguous: streams that go on where their last window ended");
-  train.add_word("precision", &T::precision, kPrecisions, "fp32, bf16 or auto");
-  train.add_word("optimizer", &T::optimizer, kOptimizerKinds, "adam, adamw, adafactor or adafactorw");
+  train.add("order", &T::order, "crops: random windows; contiguous: streams that go on where their last window ended");
+  train.add("precision", &T::precision, "fp32, bf16 or auto");
+  train.add("optimizer", &T::optimizer, "adam, adamw, adafactor or adafactorw");
   train.add("learning_rate", &T::learning_rate, "the highest the schedule reaches");
   train.add("beta1", &T::beta1, "decay of the average of gradients");
   train.add("beta2", &T::beta2, "decay of the average of squared gradients");
@@ -200,7 +190,7 @@ void add_train(Keys& keys) {
   train.add("update_clip", &T::update_clip,
             "adafactor: largest root mean square of a parameter's update; 0 means no clipping");
   train.add("relative_step", &T::relative_step, "adafactor: steps are a share of the parameter's own size");
-  train.add_word("schedule", &T::schedule, kScheduleKinds, "of the learning rate: constant, vaswani, cosine or rsqrt");
+  train.add("schedule", &T::schedule, "of the learning rate: constant, vaswani, cosine or rsqrt");
   train.add("warmup_steps", &T::warmup_steps, "steps of linear growth at the start");
   train.add("decay_steps", &T::decay_steps, "where cosine ends; 0 means train.steps");
   train.add("final_learning_rate", &T::final_learning_rate, "at the end of cosine, as a share of train.learning_rate");

@@ -204,10 +204,10 @@ void validate_stack(const std::vector<LayerRule>& rules, AttentionKind kind, con
   }
 }
 
-void validate_content_layers(const AttentionLayout& layout, const LengthKey& layers) {
-  const LayerRange range = parse_content_layers(layout.content_layers);
+void validate_content_layers(const AttentionHeads& given, const LengthKey& layers) {
+  const LayerRange range = parse_content_layers(given.content_layers);
   const std::int64_t reach = range.first < 0 ? -range.first : range.last + 1;  // layers it needs at least
-  require<ConfigError>(reach <= layers.length, "attention.content_layers '", layout.content_layers, "' needs ", reach,
+  require<ConfigError>(reach <= layers.length, "attention.content_layers '", given.content_layers, "' needs ", reach,
                        " layers, but ", layers.key, " is ", layers.length,
                        "; change attention.content_layers or raise ", layers.key);
 }

@@ -10,7 +10,6 @@
 #include "routing/config/words.h"
 #include "routing/core/error.h"
 
-#include <array>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -58,12 +57,18 @@ inline std::string text_of(const std::string& value) {
 inline std::string text_of(const std::optional<double>& value) {
   return value ? text_of(*value) : kInverseRoot;
 }
+template <HasWords Enum>
+std::string text_of(Enum value) {
+  return std::string(to_string(value));
+}
 
 // All of the text as a value; `key` begins the error.
 template <class Value>
 Value value_of(const std::string& key, const std::string& text) {
   if constexpr (std::is_same_v<Value, std::string>) {
     return text;
+  } else if constexpr (HasWords<Value>) {
+    return parse_word<Value>(text, key);
   } else if constexpr (std::is_same_v<Value, std::optional<double>>) {
     return text == kInverseRoot ? std::nullopt : std::optional(value_of<double>(key, text));
   } else if constexpr (std::is_same_v<Value, bool>) {
@@ -122,19 +127,6 @@ class KeySection {
                            check(key, text);
                            reach(config) = key_text::value_of<Value>(key, text);
                          }});
-  }
-
-  template <class Field, class Enum, std::size_t N>
-  void add_word(const std::string& name, Field field, std::array<Enum, N> values, const std::string& description) {
-    const auto reach = reach_of(field);
-    const std::string key = prefix_ + name;
-    keys_.push_back(
-        {.name = key,
-         .kind = ValueKind::text,
-         .description = description,
-         .get = [reach](const Config& config) { return std::string(to_string(reach(config))); },
-         .set = [reach, key, values](Config& config,
-                                     const std::string& text) { reach(config) = parse_word(text, key, values); }});
   }
 
  private:

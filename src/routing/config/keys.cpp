@@ -3,7 +3,6 @@
 #include "routing/core/error.h"
 #include "routing/core/nearest_name.h"
 
-#include <array>
 #include <utility>
 
 namespace routing {
@@ -30,8 +29,7 @@ const ConfigKey<ExperimentConfig>& known_key(std::string_view name) {
 }
 
 void apply_routing_preset(RoutingSettings& settings, const std::string& value) {
-  const RoutingPreset preset =
-      parse_word(value, kRoutingPresetKey, std::array{RoutingPreset::paper, RoutingPreset::code, RoutingPreset::ours});
+  const RoutingPreset preset = parse_word<RoutingPreset>(value, kRoutingPresetKey);
   settings = routing_preset(
       preset,
       {.heads = settings.group.heads, .clusters = settings.routing().clusters, .window = settings.routing().window});

@@ -7,15 +7,22 @@
 namespace routing {
 namespace {
 
-// The section of a pattern; `key` is where its name was found.
-HeadGroupConfig section_of(const ExperimentConfig& config, const std::string& content, const char* key) {
-  if (content == "routing") return config.routing.group;
-  for (const HeadGroupConfig* section : {&config.patterns.local, &config.patterns.full, &config.patterns.strided,
-                                         &config.patterns.random, &config.patterns.lsh}) {
-    if (pattern_name(section->pattern) == content) return *section;
+const HeadGroupConfig& section_of(const ExperimentConfig& config, PatternKind content) {
+  switch (content) {
+    case PatternKind::local:
+      return config.patterns.local;
+    case PatternKind::full:
+      return config.patterns.full;
+    case PatternKind::strided:
+      return config.patterns.strided;
+    case PatternKind::random:
+      return config.patterns.random;
+    case PatternKind::lsh:
+      return config.patterns.lsh;
+    case PatternKind::routing:
+      break;
   }
-  require_word(content, key, content_patterns());
-  return {};
+  return config.routing.group;
 }
 
 // Sections are written for causal self-attention; this is what they mean elsewhere.
@@ -55,34 +62,33 @@ std::optional<std::int64_t> count_of(std::string_view text) {
 
 // Both stacks of self-attention: local heads, and those of `content` in the layers of attention.content_layers.
 std::vector<LayerRule> self_attention_rules(const ExperimentConfig& config, AttentionKind kind) {
-  const AttentionLayout& layout = config.attention;
+  const AttentionHeads& given = config.attention;
   const bool encoder = kind == AttentionKind::bidirectional_self;
-  const std::string& name = encoder ? layout.encoder_content : layout.content;
-  require<ConfigError>(layout.heads >= 1, "attention.heads is ", layout.heads, ", but it must be at least 1");
-  require<ConfigError>(layout.content_heads >= 0, "attention.content_heads is ", layout.content_heads,
+  const PatternKind content = encoder ? given.encoder_content : given.content;
+  require<ConfigError>(given.heads >= 1, "attention.heads is ", given.heads, ", but it must be at least 1");
+  require<ConfigError>(given.content_heads >= 0, "attention.content_heads is ", given.content_heads,
                        ", but it must not be below 0");
-  require<ConfigError>(layout.add_content || layout.content_heads <= layout.heads, "attention.content_heads ",
-                       layout.content_heads, " is not between 0 and attention.heads ", layout.heads,
+  require<ConfigError>(given.add_content || given.content_heads <= given.heads, "attention.content_heads ",
+                       given.content_heads, " is not between 0 and attention.heads ", given.heads,
                        "; lower attention.content_heads, raise attention.heads or set attention.add_content");
   const HeadGroupConfig local_heads = for_kind(config.patterns.local, kind);
-  const HeadGroupConfig content =
-      for_kind(section_of(config, name, encoder ? "attention.encoder_content" : "attention.content"), kind);
-  const LayerRange range = parse_content_layers(layout.content_layers);
-  const LayerRule local{every_layer(), {with_heads(local_heads, layout.heads)}};
-  if ((name == "local" && !layout.add_content) || layout.content_heads == 0) return {local};
+  const HeadGroupConfig content_heads = for_kind(section_of(config, content), kind);
+  const LayerRange range = parse_content_layers(given.content_layers);
+  const LayerRule local{every_layer(), {with_heads(local_heads, given.heads)}};
+  if ((content == PatternKind::local && !given.add_content) || given.content_heads == 0) return {local};
 
   LayerRule mixed{range, {}};
-  const std::int64_t rest = layout.add_content ? layout.heads : layout.heads - layout.content_heads;
+  const std::int64_t rest = given.add_content ? given.heads : given.heads - given.content_heads;
   if (rest > 0) mixed.head_groups.push_back(with_heads(local_heads, rest));
-  mixed.head_groups.push_back(with_heads(content, layout.content_heads));
-  mixed.head_groups.back().added = layout.add_content;
+  mixed.head_groups.push_back(with_heads(content_heads, given.content_heads));
+  mixed.head_groups.back().added = given.add_content;
   if (range == every_layer()) return {mixed};
   return {local, mixed};
 }
 
 // What the attentions of all kinds have in common.
-AttentionConfig attention_with(const ExperimentConfig& config, AttentionKind kind, const std::string& content) {
-  const bool routed = content == "routing";
+AttentionConfig attention_with(const ExperimentConfig& config, AttentionKind kind, PatternKind content) {
+  const bool routed = content == PatternKind::routing;
   std::optional<std::int64_t> dim;
   if (config.model.head_dim > 0) {
     dim = config.model.head_dim;
@@ -112,16 +118,6 @@ bool selects_from_the_whole_sequence(const AttentionConfig& attention) {
 }
 
 }  // namespace
-
-const std::vector<std::string>& content_patterns() {
-  static const std::vector<std::string> names{"local", "full", "strided", "random", "lsh", "routing"};
-  return names;
-}
-
-const std::vector<std::string>& cross_patterns() {
-  static const std::vector<std::string> names{"full", "local", "random", "lsh", "routing"};
-  return names;
-}
 
 LayerRange parse_content_layers(std::string_view text) {
   if (text == "all") return every_layer();
@@ -170,18 +166,18 @@ AttentionConfig attention_of_encoder_layer(const ExperimentConfig& config, std::
 }
 
 AttentionConfig cross_attention_of_layer(const ExperimentConfig& config, std::int64_t layer) {
-  const AttentionLayout& layout = config.attention;
-  require_word(layout.cross_content, "attention.cross_content", cross_patterns());
-  require<ConfigError>(layout.cross_heads >= 0 && layout.cross_heads <= layout.heads, "attention.cross_heads ",
-                       layout.cross_heads, " is not between 0 and attention.heads ", layout.heads,
+  const AttentionHeads& given = config.attention;
+  parse_word(to_string(given.cross_content), "attention.cross_content", kCrossPatterns);
+  require<ConfigError>(given.cross_heads >= 0 && given.cross_heads <= given.heads, "attention.cross_heads ",
+                       given.cross_heads, " is not between 0 and attention.heads ", given.heads,
                        "; lower attention.cross_heads or raise attention.heads");
-  AttentionConfig attention = attention_with(config, AttentionKind::cross, layout.cross_content);
+  AttentionConfig attention = attention_with(config, AttentionKind::cross, given.cross_content);
   attention.name = "cross-attention of layer " + std::to_string(layer);
   const auto add = [&](const HeadGroupConfig& section, std::int64_t heads) {
     if (heads > 0) attention.head_groups.push_back(with_heads(for_kind(section, AttentionKind::cross), heads));
   };
-  add(config.patterns.full, layout.heads - layout.cross_heads);
-  add(section_of(config, layout.cross_content, "attention.cross_content"), layout.cross_heads);
+  add(config.patterns.full, given.heads - given.cross_heads);
+  add(section_of(config, given.cross_content), given.cross_heads);
   return attention;
 }
 

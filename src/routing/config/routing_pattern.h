@@ -1,9 +1,11 @@
 // Routing attention (the paper's section 4.1) as plain data: how tokens choose clusters and how centroids learn.
 #pragma once
 
+#include "routing/config/words.h"
+
+#include <array>
 #include <cstdint>
 #include <optional>
-#include <string_view>
 
 namespace routing {
 
@@ -70,11 +72,31 @@ struct RoutingPattern {
   friend bool operator==(const RoutingPattern&, const RoutingPattern&) = default;
 };
 
-std::string_view to_string(RoutingSelection selection);
-std::string_view to_string(RoutingBalance balance);
-std::string_view to_string(CentroidUpdate update);
-std::string_view to_string(UpdateFrom from);
-std::string_view to_string(CentroidInit init);
-std::string_view to_string(SeparateUpdate update);
+constexpr auto words_of(RoutingSelection) {
+  using enum RoutingSelection;
+  return std::to_array<Word<RoutingSelection>>(
+      {{balanced, "balanced"}, {nearest, "nearest"}, {threshold, "threshold"}});
+}
+constexpr auto words_of(RoutingBalance) {
+  using enum RoutingBalance;
+  return std::to_array<Word<RoutingBalance>>({{threshold, "threshold"}, {none, "none"}});
+}
+constexpr auto words_of(CentroidUpdate) {
+  using enum CentroidUpdate;
+  return std::to_array<Word<CentroidUpdate>>({{mean, "mean"}, {sum, "sum"}});
+}
+constexpr auto words_of(UpdateFrom) {
+  using enum UpdateFrom;
+  return std::to_array<Word<UpdateFrom>>(
+      {{argmax, "argmax"}, {nearest, "nearest"}, {members, "members"}, {none, "none"}});
+}
+constexpr auto words_of(CentroidInit) {
+  using enum CentroidInit;
+  return std::to_array<Word<CentroidInit>>({{gaussian, "gaussian"}, {first_batch_kmeans, "first_batch_kmeans"}});
+}
+constexpr auto words_of(SeparateUpdate) {
+  using enum SeparateUpdate;
+  return std::to_array<Word<SeparateUpdate>>({{pooled, "pooled"}, {sequential, "sequential"}});
+}
 
 }  // namespace routing

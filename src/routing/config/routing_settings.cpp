@@ -1,9 +1,7 @@
 #include "routing/config/routing_settings.h"
 
-#include "routing/config/words.h"
 #include "routing/core/error.h"
-
-#include <array>
+#include "routing/core/nearest_name.h"
 
 namespace routing {
 namespace {
@@ -21,9 +19,8 @@ std::vector<ConfigKey<RoutingSettings>> make_keys() {
   KeySection layer(keys, "routing.", itself);
   KeySection group(keys, "routing.", &RoutingSettings::group);
   KeySection routing(keys, "routing.", pattern);
-  routing.add_word("selection", &P::selection,
-                   std::array{RoutingSelection::balanced, RoutingSelection::nearest, RoutingSelection::threshold},
-                   "which tokens are members of a cluster: balanced (reads the future), nearest or threshold");
+  routing.add("selection", &P::selection,
+              "which tokens are members of a cluster: balanced (reads the future), nearest or threshold");
   routing.add("clusters", &P::clusters, "number of clusters");
   routing.add("window", &P::window,
               "members of a cluster (balanced), or how far a query looks back in the list of its cluster");
@@ -36,31 +33,24 @@ std::vector<ConfigKey<RoutingSettings>> make_keys() {
             "1: the key of a token is the query of the token before, so that a query reads what came next");
   group.add("scale", &G::scale, "factor of the logits: a number, or this formula");
   group.add("learned_scale", &G::learned_scale, "each head learns its own factor, starting from scale");
-  group.add_word("self", &G::self, kSelfRules, "may a token read itself: allowed or only_if_alone");
-  group.add_word("merge", &G::merge, kMerges,
-                 "several clusters of a token: mean of their results, or lse for one softmax over all their keys");
+  group.add("self", &G::self, "may a token read itself: allowed or only_if_alone");
+  group.add("merge", &G::merge,
+            "several clusters of a token: mean of their results, or lse for one softmax over all their keys");
   group.add("merge_eps", &G::merge_eps, "mean divides by (count + this)");
-  group.add_word("relative", &G::relative, kRelativePositions,
-                 "relative positions inside a cluster: none, true_offset or rank");
+  group.add("relative", &G::relative, "relative positions inside a cluster: none, true_offset or rank");
   group.add("max_relative", &G::max_relative, "offsets are clipped to this; 0 means the window");
   group.add("recency", &G::recency, "distant keys get smaller logits, at another rate in each head (ALiBi)");
-  routing.add_word("update", &P::update, std::array{CentroidUpdate::mean, CentroidUpdate::sum},
-                   "how centroids move: mean or sum");
+  routing.add("update", &P::update, "how centroids move: mean or sum");
   routing.add("decay", &P::decay, "of the moving averages");
   routing.add("decay_empty", &P::decay_empty, "do the averages of a centroid that no token moves decay too?");
   routing.add("laplace", &P::laplace, "smoothing of the counts of mean");
   routing.add("initial_count", &P::initial_count, "counts of mean at the start");
-  routing.add_word("update_from", &P::update_from,
-                   std::array{UpdateFrom::argmax, UpdateFrom::nearest, UpdateFrom::members, UpdateFrom::none},
-                   "which tokens move a centroid: argmax, nearest, members or none");
-  routing.add_word("separate_update", &P::separate_update,
-                   std::array{SeparateUpdate::pooled, SeparateUpdate::sequential},
-                   "separate queries and keys: one pooled update, or sequential ones");
-  routing.add_word("init", &P::init, std::array{CentroidInit::gaussian, CentroidInit::first_batch_kmeans},
-                   "of centroids: gaussian or first_batch_kmeans");
+  routing.add("update_from", &P::update_from, "which tokens move a centroid: argmax, nearest, members or none");
+  routing.add("separate_update", &P::separate_update,
+              "separate queries and keys: one pooled update, or sequential ones");
+  routing.add("init", &P::init, "of centroids: gaussian or first_batch_kmeans");
   routing.add("kmeans_iterations", &P::kmeans_iterations, "rounds of first_batch_kmeans");
-  routing.add_word("balance", &P::balance, std::array{RoutingBalance::threshold, RoutingBalance::none},
-                   "do thresholds keep clusters equal: threshold or none");
+  routing.add("balance", &P::balance, "do thresholds keep clusters equal: threshold or none");
   routing.add("balance_rate", &P::balance_rate, "how fast thresholds follow the shares of tokens");
   routing.add("target_share", &P::target_share, "thresholds aim at this many times 1 / clusters of all tokens");
   routing.add("commitment", &P::commitment, "weight of the squared distance to a centroid");
@@ -83,22 +73,6 @@ const ConfigKey<RoutingSettings>& known_key(std::string_view name) {
 }
 
 }  // namespace
-
-std::string_view to_string(RoutingPreset preset) {
-  switch (preset) {
-    case RoutingPreset::paper:
-      return "paper";
-    case RoutingPreset::code:
-      return "code";
-    case RoutingPreset::ours:
-      return "ours";
-  }
-  return "";
-}
-
-RoutingPreset parse_routing_preset(std::string_view word) {
-  return parse_word(word, "routing preset", std::array{RoutingPreset::paper, RoutingPreset::code, RoutingPreset::ours});
-}
 
 // The table of DESIGN section 2, row by row.
 RoutingSettings routing_preset(RoutingPreset preset, const RoutingSizes& sizes) {

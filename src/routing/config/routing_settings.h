@@ -17,10 +17,11 @@ enum class RoutingPreset {
   code,   // what the authors' code does
   ours,   // strictly causal
 };
+constexpr auto words_of(RoutingPreset) {
+  using enum RoutingPreset;
+  return std::to_array<Word<RoutingPreset>>({{paper, "paper"}, {code, "code"}, {ours, "ours"}});
+}
 enum class Modality { text, images };
-
-std::string_view to_string(RoutingPreset preset);
-RoutingPreset parse_routing_preset(std::string_view word);
 
 // A group of routed heads and the two choices that concern its whole layer.
 struct RoutingSettings {

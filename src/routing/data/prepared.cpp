@@ -160,7 +160,7 @@ void fill(const DataConfig& config, const AnySource& source, const fs::path& fol
     if (options.notes) options.notes(line);
   };
   const SourceFacts& source_facts = facts_of(source);
-  const DataFormat format = parse_data_format(source_facts.format);
+  const DataFormat format = parse_word<DataFormat>(source_facts.format, "data.format");
   DataFacts facts{.format = source_facts.format, .tokens = token_kind(format, config.tokens)};
   const auto size_of = [&](const std::string& part) {
     if (const auto* const images = std::get_if<std::unique_ptr<ImageSource>>(&source)) return (*images)->images(part);
@@ -277,7 +277,7 @@ DataFacts read_data_facts(const fs::path& folder) {
                      ", but this program reads ", kVersion, "; prepare the data again with  routing data prepare");
   try {
     return {.format = json.at("format").get<std::string>(),
-            .tokens = parse_token_kind(json.at("tokens").get<std::string>()),
+            .tokens = parse_word<TokenKind>(json.at("tokens").get<std::string>(), "data.tokens"),
             .vocabulary_size = json.at("vocabulary_size").get<std::int64_t>(),
             .tokenizer_hash = json.at("tokenizer_hash").get<std::string>(),
             .image = {json.at("image_height").get<std::int64_t>(), json.at("image_width").get<std::int64_t>()},
@@ -308,7 +308,7 @@ fs::path cache_folder(const DataConfig& config, bool train_needed) {
     hash.update(std::as_bytes(std::span(text)));
     hash.update(std::as_bytes(std::span("\0", 1)));
   };
-  const TokenKind kind = token_kind(parse_data_format(facts.format), config.tokens);
+  const TokenKind kind = token_kind(parse_word<DataFormat>(facts.format, "data.format"), config.tokens);
   add(std::to_string(kVersion) + facts.format + std::string(to_string(kind)));
   add(std::to_string(config.image_size) + config.split + facts.missing);
   if (!train_needed && facts.part("train") == nullptr) add("no train needed");

@@ -4,7 +4,7 @@
 #include "routing/evaluation/likelihood.h"
 
 #include <cmath>
-#include <sstream>
+#include <fmt/core.h>
 
 namespace routing {
 namespace {
@@ -13,19 +13,13 @@ std::string count_of(std::int64_t count, const std::string& what) {
   return std::to_string(count) + " " + what;
 }
 
-std::string with_digits(double value) {
-  std::ostringstream text;
-  text << value;
-  return text.str();
-}
-
 Measure word_perplexity(const ScoredTokens& scored, double subwords_per_word) {
   const auto tokens = static_cast<double>(scored.tokens);
   if (subwords_per_word > 0.0) {
     return {.key = "word_perplexity",
             .name = "perplexity per word",
             .value = std::exp(subwords_per_word * scored.nats / tokens),
-            .note = "the authors' rule, " + with_digits(subwords_per_word) + " subwords per word"};
+            .note = "the authors' rule, " + fmt::format("{:g}", subwords_per_word) + " subwords per word"};
   }
   return {.key = "word_perplexity",
           .name = "perplexity per word",

@@ -22,18 +22,6 @@ TargetSum target_sum(const NatsSum& nats) {
 
 }  // namespace
 
-std::string_view to_string(Recurrence recurrence) {
-  switch (recurrence) {
-    case Recurrence::near:
-      return "near";
-    case Recurrence::far:
-      return "far";
-    case Recurrence::never:
-      return "never";
-  }
-  return "";
-}
-
 std::vector<std::int64_t> recurrence_distances(std::span<const std::int64_t> tokens, std::int64_t context) {
   require<InputError>(context >= 1, "recurrence: a context of ", context, " tokens; take at least 1");
   std::vector<std::int64_t> distances(tokens.size(), 0);
@@ -88,7 +76,7 @@ WindowRecurrence window_recurrence(const ScoredWindow& window, const RecurrenceO
   require<InputError>(window.tokens.size() == window.nats.size(), "recurrence: ", window.tokens.size(),
                       " tokens, but the nats of ", window.nats.size(), "; give one for each");
   const std::vector<std::int64_t> distances = recurrence_distances(window.tokens, options.context);
-  std::array<NatsSum, kRecurrences.size()> classes;
+  std::array<NatsSum, kEvery<Recurrence>.size()> classes;
   std::vector<NatsSum> octaves;
   for (auto i = static_cast<std::size_t>(window.scored_from); i < distances.size(); ++i) {
     const auto nats = static_cast<double>(window.nats[i]);

@@ -11,6 +11,7 @@
 #pragma once
 
 #include "routing/config/experiment.h"
+#include "routing/config/words.h"
 #include "routing/evaluation/likelihood.h"
 
 #include <array>
@@ -22,8 +23,10 @@
 namespace routing {
 
 enum class Recurrence { near, far, never };
-inline constexpr std::array kRecurrences{Recurrence::near, Recurrence::far, Recurrence::never};
-std::string_view to_string(Recurrence recurrence);
+constexpr auto words_of(Recurrence) {
+  using enum Recurrence;
+  return std::to_array<Word<Recurrence>>({{near, "near"}, {far, "far"}, {never, "never"}});
+}
 
 // d_i of every token of a window; 0 where there is none. An InputError for a context below 1.
 std::vector<std::int64_t> recurrence_distances(std::span<const std::int64_t> tokens, std::int64_t context);
@@ -47,7 +50,7 @@ struct TargetSum {
   double nats = 0.0;
 };
 struct WindowRecurrence {
-  std::array<TargetSum, kRecurrences.size()> classes = {};
+  std::array<TargetSum, kEvery<Recurrence>.size()> classes = {};
   std::vector<TargetSum> octaves = {};  // of distances: 1, 2-3, 4-7, …; as many as the longest distance needs
   std::uint64_t tokens_hash = 0;        // of all tokens of the window: those of two models must be the same
 

@@ -110,18 +110,6 @@ class Generation {
 
 }  // namespace
 
-std::string_view to_string(StopReason reason) {
-  switch (reason) {
-    case StopReason::length:
-      return "length";
-    case StopReason::end:
-      return "end";
-    case StopReason::stopped:
-      return "stopped";
-  }
-  return "";
-}
-
 std::vector<Sample> generate(Decoder& decoder, std::span<const std::vector<std::int32_t>> prompts,
                              const GenerateOptions& options, const TokenListener& listener) {
   require<ConfigError>(options.max_new_tokens >= 1, "generate: max_new_tokens is ", options.max_new_tokens,

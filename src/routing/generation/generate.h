@@ -1,6 +1,7 @@
 // Samples of a model: several continuations of several prompts, side by side.
 #pragma once
 
+#include "routing/config/words.h"
 #include "routing/generation/decoder.h"
 #include "routing/generation/sampler.h"
 
@@ -27,7 +28,10 @@ enum class StopReason {
   end,      // the end token
   stopped,  // the listener said so
 };
-std::string_view to_string(StopReason reason);
+constexpr auto words_of(StopReason) {
+  using enum StopReason;
+  return std::to_array<Word<StopReason>>({{length, "length"}, {end, "end"}, {stopped, "stopped"}});
+}
 
 struct Sample {
   std::int64_t prompt = 0;                     // which prompt it continues

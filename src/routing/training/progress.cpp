@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <sstream>
+#include <fmt/core.h>
 #include <string_view>
 
 namespace routing {
@@ -11,17 +11,6 @@ namespace {
 
 constexpr int kLongestBar = 40;
 constexpr int kShortestBar = 5;
-
-std::string fixed(double value, int digits) {
-  std::ostringstream text;
-  text.precision(digits);
-  text << std::fixed << value;
-  return text.str();
-}
-
-std::string two_digits(std::int64_t number) {
-  return (number < 10 ? "0" : "") + std::to_string(number);
-}
 
 // How much is done, from 0 to 1; nothing if nobody knows.
 std::optional<double> share_done(const Progress& progress) {
@@ -46,7 +35,7 @@ std::string bar(double share, int width) {
 
 std::string loss_text(const Progress& progress) {
   const bool large = *progress.score >= 1000.0;  // perplexities begin so
-  return fixed(*progress.score, large ? 0 : 2) + " " + progress.unit;
+  return fmt::format("{:.{}f} {}", *progress.score, large ? 0 : 2, progress.unit);
 }
 
 std::string speed_text(double tokens_per_second) {
@@ -100,10 +89,9 @@ std::string clock_text(double seconds) {
   const std::int64_t whole = std::llround(seconds);
   const std::int64_t hours = whole / 3600 % 24;
   const std::int64_t days = whole / 86400;
-  const std::string minutes_and_seconds = ":" + two_digits(whole % 60);
   const std::int64_t minutes = whole / 60 % 60;
-  if (days == 0 && hours == 0) return std::to_string(minutes) + minutes_and_seconds;
-  const std::string text = std::to_string(hours) + ":" + two_digits(minutes) + minutes_and_seconds;
+  if (days == 0 && hours == 0) return fmt::format("{}:{:02}", minutes, whole % 60);
+  const std::string text = fmt::format("{}:{:02}:{:02}", hours, minutes, whole % 60);
   return days == 0 ? text : std::to_string(days) + "d " + text;
 }
 
@@ -115,7 +103,7 @@ std::string short_count(double count) {
   if (!(count >= 0.0) || std::isinf(count)) return "?";
   std::size_t unit = 0;
   for (; count >= kThreeDigits && unit + 1 < kUnits.size(); ++unit) count /= 1000.0;
-  return fixed(count, count < kOneDigit ? 1 : 0) + std::string(kUnits.at(unit));
+  return fmt::format("{:.{}f}{}", count, count < kOneDigit ? 1 : 0, kUnits.at(unit));
 }
 
 }  // namespace routing

@@ -53,14 +53,15 @@ TEST(Recency, AllModelsOfAComparisonHaveTheSameSlopes) {
   config.patterns.local.recency = true;
   config.attention.heads = 8;
   config.attention.content_heads = 4;
-  config.attention.content = "local";
+  config.attention.content = PatternKind::local;
   const std::vector<double> all = recency_slopes(attention_of_layer(config, 0), 0);
   ASSERT_EQ(all.size(), 8U);
   EXPECT_EQ(all.front(), 0.5);
-  for (const char* content : {"full", "strided", "random", "lsh", "routing"}) {
+  for (const PatternKind content : kEvery<PatternKind>) {
+    if (content == PatternKind::local) continue;
     config.attention.content = content;
     const std::vector<double> some = recency_slopes(attention_of_layer(config, 0), 0);
-    EXPECT_EQ(some, std::vector<double>(all.begin(), all.begin() + 4)) << content;
+    EXPECT_EQ(some, std::vector<double>(all.begin(), all.begin() + 4)) << to_string(content);
   }
   EXPECT_EQ(attention_of_layer(config, 0).recency_heads, 8);
 }

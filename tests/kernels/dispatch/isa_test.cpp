@@ -22,9 +22,9 @@ class IsaLevels : public ::testing::Test {
 
 TEST_F(IsaLevels, NamesAndLevelsAreInverse) {
   for (const Isa isa : {Isa::generic, Isa::avx2, Isa::avx512, Isa::avx512_bf16, Isa::amx})
-    EXPECT_EQ(parse_isa(to_string(isa)), isa);
+    EXPECT_EQ(parse_word<Isa>(to_string(isa), "ROUTING_ISA"), isa);
   try {
-    parse_isa("avx513");
+    parse_word<Isa>("avx513", "ROUTING_ISA");
     FAIL() << "avx513 was taken for a level";
   } catch (const ConfigError& error) {
     EXPECT_NE(std::string(error.what()).find("did you mean avx512?"), std::string::npos) << error.what();

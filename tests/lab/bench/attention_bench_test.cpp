@@ -79,10 +79,11 @@ TEST(AttentionWork, WrongWordsAndSizesAreRefusedByName) {
   AttentionSizes none = kSmall;
   none.heads = 0;
   EXPECT_NE(message_of([&] { attention_heads("local", none); }).find("heads is 0"), std::string::npos);
-  EXPECT_NE(message_of([] { parse_pass("forwards"); }).find("did you mean forward?"), std::string::npos);
-  EXPECT_NE(message_of([] { parse_matmul_precision("fp23"); }).find("did you mean fp32?"), std::string::npos);
-  EXPECT_EQ(parse_pass("forward+backward"), Pass::forward_backward);
-  EXPECT_EQ(parse_matmul_precision("bf16"), MatmulPrecision::bf16);
+  EXPECT_NE(message_of([] { parse_word<Pass>("forwards", "pass"); }).find("did you mean forward?"), std::string::npos);
+  EXPECT_NE(message_of([] { parse_word<MatmulPrecision>("fp23", "precision"); }).find("did you mean fp32?"),
+            std::string::npos);
+  EXPECT_EQ(parse_word<Pass>("forward+backward", "pass"), Pass::forward_backward);
+  EXPECT_EQ(parse_word<MatmulPrecision>("bf16", "precision"), MatmulPrecision::bf16);
 }
 
 TEST(AttentionBench, HasARowForEveryCaseAndOnePlanAPattern) {
@@ -94,7 +95,7 @@ TEST(AttentionBench, HasARowForEveryCaseAndOnePlanAPattern) {
     EXPECT_GT(row.seconds(), 0.0);
     EXPECT_EQ(row.timing.samples, 5);
     EXPECT_GT(row.gemm_gflops, 0.0);
-    EXPECT_DOUBLE_EQ(row.flops, attention_flops(parse_pass(row.pass), row.pairs, 8));
+    EXPECT_DOUBLE_EQ(row.flops, attention_flops(parse_word<Pass>(row.pass, "pass"), row.pairs, 8));
     EXPECT_DOUBLE_EQ(row.tokens_per_second(), 2.0 * 96.0 / row.seconds());
     ASSERT_TRUE(row.plan_share.has_value());
     if (row.pattern == "local") {
@@ -124,8 +125,16 @@ TEST(AttentionBench, OperationsOfAPassAreTheSumOfItsParts) {
 TEST(GemmProbe, CountsTwoOperationsForEveryProduct) {
   GemmProbe gemm;
   gemm.run();
-  EXPECT_DOUBLE_EQ(GemmProbe::flops(), 2.0 * 4096.0 * 512.0 * 2048.0);
-  EXPECT_TRUE(gemm.type() == "bf16" || gemm.type() == "fp32") << gemm.type();
+  EXPECT_DOUBLE_EQ(gemm.flops(), 2.0 * 4096.0 * 512.0 * 2048.0);
+  const std::string_view type = to_string(gemm.type());
+  EXPECT_TRUE(type == "bf16" || type == "fp32") << type;
+}
+
+TEST(GemmProduct, IsTheProductOfItsFactors) {
+  GemmProduct product({.rows = 3, .depth = 5, .columns = 2}, MatmulPrecision::fp32);
+  product.run();
+  EXPECT_DOUBLE_EQ(product.flops(), 60.0);
+  EXPECT_TRUE(at::allclose(product.result(), at::mm(product.left(), product.right()), 1e-5, 1e-6));
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ ExperimentConfig trained_model() {
 
 TEST(TrainBench, DenseOperationsAreThoseOfTheMatrices) {
   ExperimentConfig config = trained_model();
-  config.attention.content = "local";
+  config.attention.content = PatternKind::local;
   const auto options = at::TensorOptions().dtype(at::kFloat);
   // Q, K, V and output of 32 x 32, two feed-forward matrices of 32 x 48 in each of two layers, 256 x 32 for the output;
   // the embedding is looked up.

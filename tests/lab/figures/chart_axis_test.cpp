@@ -83,15 +83,6 @@ TEST(Smoothed, EndIsTheLineThroughItsTwoNeighbours) {
   EXPECT_TRUE(smoothed({}, 3).empty());
 }
 
-TEST(Quantile, IsLinearBetweenNeighbours) {
-  EXPECT_DOUBLE_EQ(quantile({3, 1, 2}, 0.0), 1.0);
-  EXPECT_DOUBLE_EQ(quantile({3, 1, 2}, 0.5), 2.0);
-  EXPECT_DOUBLE_EQ(quantile({3, 1, 2}, 0.75), 2.5);
-  EXPECT_DOUBLE_EQ(quantile({3, 1, 2}, 1.0), 3.0);
-  EXPECT_DOUBLE_EQ(quantile({4}, 0.98), 4.0);
-  EXPECT_THROW(quantile({}, 0.5), InputError);
-}
-
 TEST(SpreadApart, PlacesFarEnoughApartStay) {
   EXPECT_EQ(spread_apart({50, 10, 30}, 10, {0, 100}), (Values{50, 10, 30}));
   EXPECT_TRUE(spread_apart({}, 10, {0, 100}).empty());

@@ -1,10 +1,11 @@
 #include "lab/figures/curves_figure.h"
 
-#include "lab/figures/curve_runs.h"
+#include "lab/figures/curve_stretches.h"
 #include "routing/core/error.h"
 #include "routing/core/random.h"
 #include "support/figure_files.h"
 #include "support/message_of.h"
+#include "support/temporary_folder.h"
 
 #include <cairo.h>
 #include <gtest/gtest.h>
@@ -17,7 +18,6 @@
 #include <limits>
 #include <memory>
 #include <string>
-#include <unistd.h>
 
 namespace routing::curves_figure_test {
 namespace {
@@ -29,14 +29,7 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 class CurvesFigureTest : public testing::Test {
  protected:
-  CurvesFigureTest() {
-    const auto* const info = testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = fs::temp_directory_path() / ("routing_curves_" + std::string(info->name()) + std::to_string(::getpid()));
-    fs::create_directories(folder_);
-  }
-  ~CurvesFigureTest() override { fs::remove_all(folder_); }
-
-  fs::path folder_;
+  TemporaryFolder folder_;
 };
 
 // A falling line, three dots and a reference, all apart.
@@ -194,9 +187,9 @@ TEST_F(CurvesFigureTest, ValuesThatDifferInTheirLastDigitsCountAsEqual) {
 TEST_F(CurvesFigureTest, LongLinesAreSmoothedAndShortOnesAndDotsAreNot) {
   Curve curve = long_figure().curves[0];
   EXPECT_TRUE(is_smoothed(curve));
-  const CurveRun run = runs_of(curve)[0];
-  const CurveRun line = main_line(curve, run, {2, 9});
-  const auto roughness = [](const CurveRun& points) {
+  const CurveStretch run = stretches_of(curve)[0];
+  const CurveStretch line = main_line(curve, run, {2, 9});
+  const auto roughness = [](const CurveStretch& points) {
     double sum = 0.0;
     for (std::size_t i = 200; i < points.size(); ++i) sum += std::abs(points[i].y - points[i - 1].y);
     return sum;
@@ -213,7 +206,7 @@ TEST_F(CurvesFigureTest, LongLinesAreSmoothedAndShortOnesAndDotsAreNot) {
 
 TEST_F(CurvesFigureTest, RunsAreCutWhereAValueIsMissing) {
   const Curve curve{"", {0, 1, 2, kNan, 4, 5}, {kNan, 1, 2, 3, 4, -1e31}};
-  EXPECT_EQ(runs_of(curve), (std::vector<CurveRun>{{{1, 1}, {2, 2}}, {{4, 4}}}));
+  EXPECT_EQ(stretches_of(curve), (std::vector<CurveStretch>{{{1, 1}, {2, 2}}, {{4, 4}}}));
   EXPECT_EQ(all_points({"", "", "", {curve, curve}, {}}).size(), 6U);
   EXPECT_TRUE(is_shown(-1e30));
   EXPECT_FALSE(is_shown(kInfinity));

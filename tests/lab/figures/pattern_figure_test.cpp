@@ -3,6 +3,7 @@
 #include "routing/core/error.h"
 #include "support/figure_files.h"
 #include "support/message_of.h"
+#include "support/temporary_folder.h"
 
 #include <cairo.h>
 #include <gtest/gtest.h>
@@ -16,7 +17,6 @@
 #include <set>
 #include <string>
 #include <tuple>
-#include <unistd.h>
 
 namespace routing::pattern_figure_test {
 namespace {
@@ -25,18 +25,7 @@ namespace fs = std::filesystem;
 
 class PatternFigureTest : public testing::Test {
  protected:
-  PatternFigureTest() {
-    const auto* const info = testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = fs::temp_directory_path() / ("routing_figure_" + std::string(info->name()) + std::to_string(::getpid()));
-    fs::create_directories(folder_);
-  }
-  ~PatternFigureTest() override { fs::remove_all(folder_); }
-
-  std::size_t files_in_folder() const {
-    return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()));
-  }
-
-  fs::path folder_;
+  TemporaryFolder folder_;
 };
 
 // Causal, strided by 3: query i reads key j through group i mod 3; its own key counts twice.
@@ -148,7 +137,7 @@ TEST_F(PatternFigureTest, FinishedFileReplacesTheOldOneAndLeavesNoOther) {
   std::ofstream(folder_ / "figure.png") << "old";
   write_pattern_figure(small_figure(), folder_ / "figure.png");
   EXPECT_TRUE(Image(folder_ / "figure.png").readable());
-  EXPECT_EQ(files_in_folder(), 1U);
+  EXPECT_EQ(folder_.num_entries(), 1U);
 }
 
 TEST_F(PatternFigureTest, SameFigureGivesTheSamePng) {
@@ -161,7 +150,7 @@ TEST_F(PatternFigureTest, OtherExtensionsAreRefusedAndTheTwoAreNamed) {
     const std::string message = message_of<ConfigError>([&] { write_pattern_figure(small_figure(), folder_ / name); });
     EXPECT_NE(message.find(".png or .svg"), std::string::npos) << name << ": " << message;
   }
-  EXPECT_EQ(files_in_folder(), 0U);
+  EXPECT_EQ(folder_.num_entries(), 0U);
 }
 
 TEST_F(PatternFigureTest, MissingFolderIsAFileErrorWithPathReasonAndRemedy) {
@@ -175,7 +164,7 @@ TEST_F(PatternFigureTest, MissingFolderIsAFileErrorWithPathReasonAndRemedy) {
 TEST_F(PatternFigureTest, FailedReplacementLeavesNothingBehind) {
   fs::create_directories(folder_ / "figure.png");  // a folder where the file should go
   EXPECT_THROW(write_pattern_figure(small_figure(), folder_ / "figure.png"), FileError);
-  EXPECT_EQ(files_in_folder(), 1U);
+  EXPECT_EQ(folder_.num_entries(), 1U);
 }
 
 TEST_F(PatternFigureTest, VectorsOfTheWrongLengthAreRefusedWithBothNumbers) {

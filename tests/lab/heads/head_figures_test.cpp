@@ -3,13 +3,13 @@
 #include "lab/heads/head_shares_figure.h"
 #include "routing/core/error.h"
 #include "support/figure_files.h"
+#include "support/temporary_folder.h"
 
 #include <gtest/gtest.h>
 
 #include <filesystem>
 #include <limits>
 #include <string>
-#include <unistd.h>
 
 namespace routing::head_figures_test {
 namespace {
@@ -20,14 +20,7 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 class HeadFiguresTest : public testing::Test {
  protected:
-  HeadFiguresTest() {
-    const auto* const info = testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = fs::temp_directory_path() / ("routing_heads_" + std::string(info->name()) + std::to_string(::getpid()));
-    fs::create_directories(folder_);
-  }
-  ~HeadFiguresTest() override { fs::remove_all(folder_); }
-
-  fs::path folder_;
+  TemporaryFolder folder_;
 };
 
 MatrixFigure small_matrices() {

@@ -40,7 +40,7 @@ std::vector<double> dense_row(const GroupProbe& group, std::int64_t head, std::i
 
 TEST(HeadReading, WeightsOfRoutedHeadsAreThoseOfDenseAttentionAtTheTokensThatKeysCarry) {
   for (const ContentCase& content : content_cases()) {
-    if (content.config.attention.content != "routing") continue;
+    if (content.config.attention.content != PatternKind::routing) continue;
     Transformer model(content.config, at::kFloat);
     const ModelProbes probes = probes_of(model);
     for (const std::int64_t token : {std::int64_t{0}, std::int64_t{1}, kTokens / 2, kTokens - 1}) {
@@ -94,7 +94,7 @@ TEST(HeadReading, ClustersOfTokensAreThoseWhoseListsHoldThem) {
     Transformer model(content.config, at::kFloat);
     const ModelProbes probes = probes_of(model);
     const auto clusters = token_clusters(probes, 1, 3);
-    if (content.config.attention.content != "routing") {
+    if (content.config.attention.content != PatternKind::routing) {
       EXPECT_TRUE(clusters.empty());
       continue;
     }

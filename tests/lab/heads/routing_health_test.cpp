@@ -8,34 +8,25 @@
 #include "support/figure_files.h"
 #include "support/message_of.h"
 #include "support/small_experiment.h"
+#include "support/temporary_folder.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <fstream>
 #include <map>
-#include <unistd.h>
 
 namespace routing::routing_health_test {
 namespace {
 
-namespace fs = std::filesystem;
-
 class RoutingHealth : public testing::Test {
  protected:
-  RoutingHealth() {
-    const auto* const info = testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = fs::temp_directory_path() / ("routing_health_" + std::string(info->name()) + std::to_string(::getpid()));
-    fs::create_directories(folder_);
-  }
-  ~RoutingHealth() override { fs::remove_all(folder_); }
-
   HealthHistory history_of(const std::string& lines) const {
     std::ofstream(folder_ / "metrics.jsonl") << lines;
     return read_health_history(folder_ / "metrics.jsonl");
   }
 
-  fs::path folder_;
+  TemporaryFolder folder_;
 };
 
 const HealthSeries& series(const std::vector<HealthSeries>& all, const std::string& key) {
@@ -131,7 +122,7 @@ TEST(HeadHealth, CountsOnTokensAreThoseOfTheSelectionAndOfDenseMasks) {
     for (std::int64_t i = 0; i < 70; ++i) ids.push_back(static_cast<std::int32_t>(tokens[0][i].item<std::int64_t>()));
     const LikelihoodOptions options{.sequence_length = 32, .batch_size = 2};
     const std::vector<HeadHealth> heads = head_health_of_tokens(*model, TokenView(ids), options);
-    if (content.config.attention.content != "routing") {
+    if (content.config.attention.content != PatternKind::routing) {
       EXPECT_TRUE(heads.empty()) << content.name;
       continue;
     }

@@ -3,28 +3,19 @@
 #include "routing/core/error.h"
 #include "support/figure_files.h"
 #include "support/made_up_leak.h"
+#include "support/temporary_folder.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <filesystem>
-#include <unistd.h>
 
 namespace routing::leak_figure_test {
 namespace {
 
-namespace fs = std::filesystem;
-
 class LeakFigureTest : public testing::Test {
  protected:
-  LeakFigureTest() {
-    const auto* const info = testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = fs::temp_directory_path() / ("routing_leak_" + std::string(info->name()) + std::to_string(::getpid()));
-    fs::create_directories(folder_);
-  }
-  ~LeakFigureTest() override { fs::remove_all(folder_); }
-
-  fs::path folder_;
+  TemporaryFolder folder_;
 };
 
 LeakReport small_report() {

@@ -131,7 +131,7 @@ TEST(PrefixAudit, AKeyMaskOffByOneIsCaughtByEveryKindOfChange) {
     EXPECT_EQ(each.first_row, each.first_changed);
     EXPECT_GT(each.largest, 1e-6);
   }
-  for (const FutureChange kind : kFutureChanges) {
+  for (const FutureChange kind : kEvery<FutureChange>) {
     EXPECT_TRUE(std::any_of(report.changes.begin(), report.changes.end(), [&](const auto& each) {
       return each.change == kind && each.rows_changed == 1;
     })) << to_string(kind);

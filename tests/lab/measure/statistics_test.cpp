@@ -61,6 +61,25 @@ TEST(StudentT, SharesAndDegreesThatCannotBeAreRefused) {
   EXPECT_THROW(student_t_quantile(0.5, 0.0), InputError);
 }
 
+TEST(Quantile, IsLinearBetweenNeighbours) {
+  EXPECT_DOUBLE_EQ(quantile({3, 1, 2}, 0.0), 1.0);
+  EXPECT_DOUBLE_EQ(quantile({3, 1, 2}, 0.5), 2.0);
+  EXPECT_DOUBLE_EQ(quantile({3, 1, 2}, 0.75), 2.5);
+  EXPECT_DOUBLE_EQ(quantile({3, 1, 2}, 1.0), 3.0);
+  EXPECT_DOUBLE_EQ(quantile({4}, 0.98), 4.0);
+  EXPECT_THROW(quantile({}, 0.5), InputError);
+}
+
+TEST(Quantile, OfAnEvenNumberLiesBetweenNeighbours) {
+  const std::vector<double> values{40.0, 10.0, 30.0, 20.0};
+  EXPECT_DOUBLE_EQ(quantile(values, 0.0), 10.0);
+  EXPECT_DOUBLE_EQ(quantile(values, 1.0), 40.0);
+  EXPECT_DOUBLE_EQ(quantile(values, 0.5), 25.0);
+  EXPECT_DOUBLE_EQ(quantile(values, 0.25), 17.5);
+  EXPECT_DOUBLE_EQ(quantile({7.0}, 0.75), 7.0);
+  EXPECT_THROW(quantile({}, 0.5), InputError);
+}
+
 // 2, 4, 9: mean 5, squares 9 + 1 + 16 = 26, s = sqrt(13), 4.302653 x sqrt(13 / 3) = 8.956686.
 TEST(MeanIntervals, OfThreeValuesIsTheOneWorkedOutByHand) {
   const std::vector<double> values{2.0, 4.0, 9.0};

@@ -1,23 +1,24 @@
 #include "lab/measure/timing.h"
 
 #include "lab/measure/flops.h"
-#include "routing/core/error.h"
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <thread>
 #include <vector>
 
 namespace routing::bench::timing_test {
 namespace {
 
-TEST(BenchStatistics, QuantilesLieBetweenNeighbours) {
-  const std::vector<double> values{40.0, 10.0, 30.0, 20.0};
-  EXPECT_DOUBLE_EQ(quantile(values, 0.0), 10.0);
-  EXPECT_DOUBLE_EQ(quantile(values, 1.0), 40.0);
-  EXPECT_DOUBLE_EQ(quantile(values, 0.5), 25.0);
-  EXPECT_DOUBLE_EQ(quantile(values, 0.25), 17.5);
-  EXPECT_DOUBLE_EQ(quantile({7.0}, 0.75), 7.0);
-  EXPECT_THROW(quantile({}, 0.5), InputError);
+TEST(SecondsOf, AreThoseOfTheWork) {
+  int runs = 0;
+  const double seconds = seconds_of([&] {
+    ++runs;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  });
+  EXPECT_EQ(runs, 1);
+  EXPECT_GE(seconds, 0.005);
 }
 
 TEST(BenchStatistics, ExponentsOfExactPowersAreFound) {

@@ -45,7 +45,7 @@ TEST(RecallMarkdown, HasAColumnAnOctave) {
 // Keys that full and local heads read, by hand.
 TEST(ContentPairs, CountKeysOfOneHeadAndQuery) {
   ExperimentConfig config = small_experiment();
-  config.attention.content = "full";
+  config.attention.content = PatternKind::full;
   const std::int64_t n = 24;
   const at::Tensor tokens = random_tokens(2, n, config.model.vocab_size, 1);
   Transformer full(config, at::TensorOptions().dtype(at::kFloat));
@@ -61,7 +61,7 @@ TEST(ContentPairs, CountKeysOfOneHeadAndQuery) {
   const auto local_heads = static_cast<double>(config.model.layers * config.attention.heads - pairs.heads);
   EXPECT_DOUBLE_EQ(pairs.of_model, static_cast<double>(pairs.heads) * pairs.per_query + local_heads * by_local);
 
-  config.attention.content = "local";
+  config.attention.content = PatternKind::local;
   std::get<LocalPattern>(config.patterns.local.pattern).window = 4;
   Transformer local(config, at::TensorOptions().dtype(at::kFloat));
   const ContentPairs near = content_pairs(*local, tokens, MatmulPrecision::fp32);
@@ -72,12 +72,12 @@ TEST(ContentPairs, CountKeysOfOneHeadAndQuery) {
 
 TEST(ContentName, SaysWhatContentHeadsAre) {
   ExperimentConfig config;
-  config.attention.content = "routing";
+  config.attention.content = PatternKind::routing;
   config.routing.routing().selection = RoutingSelection::nearest;
   EXPECT_EQ(content_name(config), "routing, nearest");
-  config.attention.content = "lsh";
+  config.attention.content = PatternKind::lsh;
   EXPECT_EQ(content_name(config), "LSH");
-  config.attention.content = "random";
+  config.attention.content = PatternKind::random;
   EXPECT_EQ(content_name(config), "random");
 }
 

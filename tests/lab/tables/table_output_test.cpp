@@ -14,7 +14,7 @@ namespace routing::table_output_test {
 namespace {
 
 RowResult result(const std::string& row, std::uint64_t seed, double value, double rate = 2.0) {
-  return {.plan = {.table = "small", .steps = 4},
+  return {.terms = {.table = "small", .steps = 4},
           .row = row,
           .seed = seed,
           .numbers = {{"bits_per_byte", value}},

@@ -3,7 +3,7 @@
 #include "lab/measure/step_timer.h"
 #include "lab/tables/row_likelihood.h"
 #include "lab/tables/table_fixture.h"
-#include "lab/tables/table_plan.h"
+#include "lab/tables/table_terms.h"
 #include "routing/core/clock.h"
 #include "routing/core/error.h"
 #include "routing/core/files.h"
@@ -32,7 +32,7 @@ TEST_F(SmallTable, EveryRowIsTrainedAndItsResultIsTheLikelihoodOfItsLastCheckpoi
   const std::vector<RowResult> all = results();
   ASSERT_EQ(all.size(), 4U);
   for (const RowResult& result : all) {
-    EXPECT_EQ(result.plan, (TablePlan{.table = "small", .scale = TableScale::tiny, .steps = 4}));
+    EXPECT_EQ(result.terms, (TableTerms{.table = "small", .scale = TableScale::tiny, .steps = 4}));
     EXPECT_EQ(result.train_tokens, 4 * 2 * 32);
     EXPECT_GT(result.steps_per_second, 0.0);
     EXPECT_EQ(result.host["cpu"], "made up");
@@ -168,7 +168,7 @@ TEST_F(SmallTable, WhatWasDecidedStays) {
   given.steps = 0;
   given.seeds = {2};
   run_table(spec_, given);
-  EXPECT_EQ(results()[1].plan.steps, 3);
+  EXPECT_EQ(results()[1].terms.steps, 3);
   const auto refusal = [&](const auto& change) {
     TableOptions other = given;
     change(other);
@@ -193,7 +193,7 @@ TEST_F(SmallTable, MinutesBecomeEqualStepsInTens) {
   run_table(spec_, given);
   const auto all = results();
   ASSERT_EQ(all.size(), 4U);
-  const std::int64_t steps = all[0].plan.steps;
+  const std::int64_t steps = all[0].terms.steps;
   EXPECT_GE(steps, 10);
   EXPECT_EQ(steps % 10, 0);
   EXPECT_EQ(steps_, 4 * steps);
@@ -201,14 +201,14 @@ TEST_F(SmallTable, MinutesBecomeEqualStepsInTens) {
 
 TEST_F(SmallTable, WarmUpIsCutForShortRuns) {
   const TableOptions given = options();
-  TablePlan plan{.table = "small", .steps = 5};
-  EXPECT_EQ(planned_config(spec_.rows[1], given, plan, 3).train.warmup_steps, 1);
-  EXPECT_EQ(planned_config(spec_.rows[1], given, plan, 3).train.seed, 3U);
-  EXPECT_EQ(planned_config(spec_.rows[1], given, plan, 3).train.steps, 5);
-  plan.steps = 100;
-  EXPECT_EQ(planned_config(spec_.rows[1], given, plan, 3).train.warmup_steps, 2);
-  plan.settings = {"train.warmup_steps=77"};
-  EXPECT_EQ(planned_config(spec_.rows[1], given, plan, 3).train.warmup_steps, 77);
+  TableTerms terms{.table = "small", .steps = 5};
+  EXPECT_EQ(planned_config(spec_.rows[1], given, terms, 3).train.warmup_steps, 1);
+  EXPECT_EQ(planned_config(spec_.rows[1], given, terms, 3).train.seed, 3U);
+  EXPECT_EQ(planned_config(spec_.rows[1], given, terms, 3).train.steps, 5);
+  terms.steps = 100;
+  EXPECT_EQ(planned_config(spec_.rows[1], given, terms, 3).train.warmup_steps, 2);
+  terms.settings = {"train.warmup_steps=77"};
+  EXPECT_EQ(planned_config(spec_.rows[1], given, terms, 3).train.warmup_steps, 77);
 }
 
 TEST_F(SmallTable, AnotherSelectionIsAnotherRow) {
@@ -228,7 +228,7 @@ TEST_F(SmallTable, AnotherSelectionIsAnotherRow) {
 
 TEST_F(SmallTable, TheBestRowsAreThoseWithTheBestMeans) {
   const auto result = [&](const std::string& row, std::uint64_t seed, double value) {
-    return RowResult{.plan = {.table = "small", .steps = 4},
+    return RowResult{.terms = {.table = "small", .steps = 4},
                      .row = row,
                      .seed = seed,
                      .numbers = {{"bits_per_byte", value}},
@@ -294,7 +294,7 @@ TEST_F(SmallTable, AStepIsTimedOnDataOrOnMadeUpTokens) {
 
 TEST_F(SmallTable, ResultsComeBackFromTheirFilesAndStrangersAreRefused) {
   const TableFolder folder(folder_ / "table");
-  RowResult result{.plan = {.table = "small", .scale = TableScale::paper, .steps = 7, .settings = {"a=b"}},
+  RowResult result{.terms = {.table = "small", .scale = TableScale::paper, .steps = 7, .settings = {"a=b"}},
                    .row = "local",
                    .seed = 9,
                    .failure = "diverged",
@@ -312,7 +312,7 @@ TEST_F(SmallTable, ResultsComeBackFromTheirFilesAndStrangersAreRefused) {
   const RowResult read = folder.read_results("small").at(0);
   EXPECT_EQ(to_json(read), to_json(result));
   EXPECT_EQ(read.steps_per_second, result.steps_per_second);
-  EXPECT_EQ(read.plan, result.plan);
+  EXPECT_EQ(read.terms, result.terms);
   EXPECT_EQ(read.failure, "diverged");
   result.seed = 10;
   result.data_hash = "fedcba9876543210";
@@ -321,7 +321,7 @@ TEST_F(SmallTable, ResultsComeBackFromTheirFilesAndStrangersAreRefused) {
   result.data_hash = "";
   folder.write_result(result);
   EXPECT_EQ(folder.read_results("small").size(), 2U) << "results of earlier versions do not say";
-  result.plan.steps = 8;
+  result.terms.steps = 8;
   folder.write_result(result);
   EXPECT_NE(message_of<FileError>([&] { folder.read_results("small"); }).find("8 steps"), std::string::npos);
   EXPECT_NE(message_of<FileError>([&] { folder.read_results("other"); }).find("is of the table small"),

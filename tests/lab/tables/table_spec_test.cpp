@@ -108,12 +108,13 @@ TEST(Tables, EveryRowHasAValidConfigurationAtBothScalesUnderEverySelection) {
              {RoutingSelection::balanced, RoutingSelection::nearest, RoutingSelection::threshold}) {
           const ExperimentConfig config = row_config(row, {.scale = scale, .selection = selection});
           // Rows of our own tables name their selection themselves.
-          const bool own = !row.is_routed && config.attention.content == "routing";
+          const bool own = !row.is_routed && config.attention.content == PatternKind::routing;
           const RoutingSelection used = own ? config.routing.routing().selection : selection;
           const bool future = (row.is_routed || own) && used == RoutingSelection::balanced;
           EXPECT_TRUE(!own || spec.name == "text" || row.id == to_string(used)) << spec.name << " " << row.id;
           EXPECT_EQ(validity_label(config), future ? "selection reads the future" : "causal") << spec.name << row.id;
-          EXPECT_EQ(config.attention.content == "routing", row.is_routed || own) << spec.name << " " << row.id;
+          EXPECT_EQ(config.attention.content == PatternKind::routing, row.is_routed || own)
+              << spec.name << " " << row.id;
           if (row.is_routed) {
             EXPECT_EQ(config.routing.routing().selection, selection);
           }
@@ -203,10 +204,10 @@ TEST(Tables, UnknownNamesAreAnsweredWithTheNearest) {
             std::string::npos);
   EXPECT_NE(message_of<ConfigError>([] { table_row(table_spec("enwik8"), "locl"); }).find("did you mean 'local'"),
             std::string::npos);
-  EXPECT_THROW(parse_table_scale("huge"), ConfigError);
-  EXPECT_EQ(parse_table_scale("paper"), TableScale::paper);
-  EXPECT_THROW(parse_selection("balancd"), ConfigError);
-  EXPECT_EQ(parse_selection("threshold"), RoutingSelection::threshold);
+  EXPECT_THROW(parse_word<TableScale>("huge", "scale"), ConfigError);
+  EXPECT_EQ(parse_word<TableScale>("paper", "scale"), TableScale::paper);
+  EXPECT_THROW(parse_word<RoutingSelection>("balancd", "selection"), ConfigError);
+  EXPECT_EQ(parse_word<RoutingSelection>("threshold", "selection"), RoutingSelection::threshold);
 }
 
 TEST(RowIdentity, NamesASelectionOnlyWhereItIsNotThePapers) {

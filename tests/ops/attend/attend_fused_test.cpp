@@ -375,7 +375,7 @@ std::vector<Level> every_level() {
 }
 
 INSTANTIATE_TEST_SUITE_P(EveryLevel, AttendFused, ::testing::ValuesIn(every_level()), [](const auto& level) {
-  return std::string(kernels::to_string(level.param.isa)) +
+  return std::string(to_string(level.param.isa)) +
          (level.param.precision == MatmulPrecision::bf16 ? "_in_bf16" : "_in_fp32");
 });
 

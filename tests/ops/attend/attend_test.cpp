@@ -66,7 +66,7 @@ TEST(Attend, WhatIsKeptForTheBackwardPassIsWhatTheLoopsOfTheLevelRead) {
     const auto found = gradients(false, MatmulPrecision::bf16);
     const auto wanted = gradients(halves, halves ? MatmulPrecision::bf16 : MatmulPrecision::fp32);
     for (std::size_t i = 0; i < rows.size(); ++i) {
-      EXPECT_TRUE(at::equal(found[i], wanted[i])) << i << " at " << kernels::to_string(isa);
+      EXPECT_TRUE(at::equal(found[i], wanted[i])) << i << " at " << to_string(isa);
     }
   }
   kernels::set_active_isa(kernels::supported_isas().back());

@@ -1,5 +1,6 @@
 #include "routing/distributed/watch/rank_status.h"
 
+#include <fmt/core.h>
 #include <sstream>
 
 namespace routing {
@@ -12,16 +13,11 @@ std::chrono::milliseconds since(std::chrono::steady_clock::time_point begin) {
 }  // namespace
 
 std::string to_text(std::chrono::milliseconds time) {
-  std::ostringstream text;
-  text.precision(1);
-  text << std::fixed << static_cast<double>(time.count()) / 1000.0 << " s";
-  return text.str();
+  return fmt::format("{:.1f} s", static_cast<double>(time.count()) / 1000.0);
 }
 
 std::string to_text(const RankBeat& beat) {
-  std::ostringstream text;
-  text << beat.number << " " << beat.step << " " << static_cast<int>(beat.phase) << " " << beat.phase_age.count();
-  return text.str();
+  return fmt::format("{} {} {} {}", beat.number, beat.step, static_cast<int>(beat.phase), beat.phase_age.count());
 }
 
 std::optional<RankBeat> beat_from_text(const std::string& text) {

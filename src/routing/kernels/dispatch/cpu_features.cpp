@@ -142,16 +142,4 @@ AmxPermission request_amx_permission() {
   return permission;
 }
 
-std::string_view to_string(AmxPermission permission) {
-  switch (permission) {
-    case AmxPermission::not_on_this_cpu:
-      return "not on this CPU";
-    case AmxPermission::granted:
-      return "granted";
-    case AmxPermission::refused:
-      return "refused";
-  }
-  return "unknown";
-}
-
 }  // namespace routing

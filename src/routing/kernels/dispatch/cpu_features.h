@@ -1,6 +1,8 @@
 // What the processor can do, as far as the operating system lets a program use it.
 #pragma once
 
+#include "routing/config/words.h"
+
 #include <string>
 #include <string_view>
 #include <utility>
@@ -40,12 +42,14 @@ enum class AmxPermission {
   granted,
   refused,  // the processor has tiles, the kernel did not hand them over
 };
+constexpr auto words_of(AmxPermission) {
+  using enum AmxPermission;
+  return std::to_array<Word<AmxPermission>>(
+      {{not_on_this_cpu, "not on this CPU"}, {granted, "granted"}, {refused, "refused"}});
+}
 
 // Asks Linux for the 8 KB of tile registers, which it gives only to processes that ask; all threads of the process
 // then have them. Asks once, later calls return the first answer.
 AmxPermission request_amx_permission();
-
-// "not on this CPU", "granted", "refused".
-std::string_view to_string(AmxPermission permission);
 
 }  // namespace routing

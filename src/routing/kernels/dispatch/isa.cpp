@@ -1,18 +1,14 @@
 #include "routing/kernels/dispatch/isa.h"
 
-#include "routing/config/words.h"
 #include "routing/core/error.h"
 #include "routing/kernels/dispatch/cpu_features.h"
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cstdlib>
 
 namespace routing::kernels {
 namespace {
-
-constexpr std::array kEveryIsa{Isa::generic, Isa::avx2, Isa::avx512, Isa::avx512_bf16, Isa::amx};
 
 std::atomic<unsigned>& assumed_levels() {
   static std::atomic<unsigned> levels{0};
@@ -49,7 +45,7 @@ void check_runs_here(Isa isa, std::string_view who) {
 Isa isa_at_start() {
   const char* word = std::getenv("ROUTING_ISA");
   if (word == nullptr || *word == '\0') return supported_isas().back();
-  const Isa isa = parse_isa(word);
+  const Isa isa = parse_word<Isa>(word, "ROUTING_ISA");
   check_runs_here(isa, "ROUTING_ISA");
   return isa;
 }
@@ -61,30 +57,10 @@ std::atomic<Isa>& level_in_force() {
 
 }  // namespace
 
-std::string_view to_string(Isa isa) {
-  switch (isa) {
-    case Isa::generic:
-      return "generic";
-    case Isa::avx2:
-      return "avx2";
-    case Isa::avx512:
-      return "avx512";
-    case Isa::avx512_bf16:
-      return "avx512_bf16";
-    case Isa::amx:
-      return "amx";
-  }
-  return "unknown";
-}
-
-Isa parse_isa(std::string_view word) {
-  return parse_word(word, "ROUTING_ISA", kEveryIsa);
-}
-
 const std::vector<Isa>& supported_isas() {
   static const std::vector<Isa> supported = [] {
     std::vector<Isa> isas;
-    std::copy_if(kEveryIsa.begin(), kEveryIsa.end(), std::back_inserter(isas), runs_here);
+    std::copy_if(kEvery<Isa>.begin(), kEvery<Isa>.end(), std::back_inserter(isas), runs_here);
     return isas;
   }();
   return supported;

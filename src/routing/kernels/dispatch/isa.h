@@ -5,7 +5,9 @@
 // do.
 #pragma once
 
-#include <string_view>
+#include "routing/config/words.h"
+
+#include <array>
 #include <vector>
 
 namespace routing::kernels {
@@ -17,10 +19,11 @@ enum class Isa {
   avx512_bf16,  // and its products of bfloat16
   amx,          // and tiles of bfloat16, if the kernel hands them over
 };
-
-std::string_view to_string(Isa isa);
-// The inverse of to_string; a ConfigError names the nearest word.
-Isa parse_isa(std::string_view word);
+constexpr auto words_of(Isa) {
+  using enum Isa;
+  return std::to_array<Word<Isa>>(
+      {{generic, "generic"}, {avx2, "avx2"}, {avx512, "avx512"}, {avx512_bf16, "avx512_bf16"}, {amx, "amx"}});
+}
 
 // The levels that this machine can run, worst first; the last one is the best.
 const std::vector<Isa>& supported_isas();

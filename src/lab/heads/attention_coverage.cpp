@@ -1,4 +1,4 @@
-#include "lab/heads/attention_recall.h"
+#include "lab/heads/attention_coverage.h"
 
 #include "routing/core/error.h"
 #include "routing/core/parallel.h"
@@ -50,16 +50,16 @@ class Search {
     weights_ = softmax(dense_logits(probe, at, earlier));
     products_ = inner_products(probe, at, earlier);
     std::vector<double> descending = products_;
-    const auto longest = std::min<std::ptrdiff_t>(kRecallTops.back(), std::ssize(descending));
+    const auto longest = std::min<std::ptrdiff_t>(kCoverageTops.back(), std::ssize(descending));
     std::partial_sort(descending.begin(), descending.begin() + longest, descending.end(), std::greater<>());
-    for (std::size_t i = 0; i < kRecallTops.size(); ++i) tops_[i] = top_keys(products_, descending, kRecallTops[i]);
+    for (std::size_t i = 0; i < kCoverageTops.size(); ++i) tops_[i] = top_keys(products_, descending, kCoverageTops[i]);
   }
 
-  PlanRecall of(std::span<const std::int32_t> keys) const {
-    PlanRecall recall;
-    for (const std::int32_t key : keys) recall.mass += weights_[static_cast<std::size_t>(key)];
+  PlanCoverage of(std::span<const std::int32_t> keys) const {
+    PlanCoverage coverage;
+    for (const std::int32_t key : keys) coverage.mass += weights_[static_cast<std::size_t>(key)];
     // All keys: the sum of all weights is 1 but for its last digits.
-    if (keys.size() == weights_.size()) recall.mass = 1.0;
+    if (keys.size() == weights_.size()) coverage.mass = 1.0;
     for (std::size_t i = 0; i < tops_.size(); ++i) {
       const TopKeys& top = tops_[i];
       std::int64_t held_above = 0;
@@ -70,38 +70,38 @@ class Search {
         held_tied += product == top.last ? 1 : 0;
       }
       const double drawn = static_cast<double>(top.size - top.above) * static_cast<double>(held_tied);
-      recall.top[i] =
+      coverage.top[i] =
           (static_cast<double>(held_above) + drawn / static_cast<double>(top.tied)) / static_cast<double>(top.size);
     }
-    return recall;
+    return coverage;
   }
 
  private:
   std::vector<double> weights_, products_;
-  std::array<TopKeys, kRecallTops.size()> tops_;
+  std::array<TopKeys, kCoverageTops.size()> tops_;
 };
 
-void add(PlanRecall& sum, const PlanRecall& more) {
+void add(PlanCoverage& sum, const PlanCoverage& more) {
   sum.mass += more.mass;
   for (std::size_t i = 0; i < sum.top.size(); ++i) sum.top[i] += more.top[i];
 }
 
-void divide(PlanRecall& sum, double count) {
+void divide(PlanCoverage& sum, double count) {
   sum.mass /= count;
   for (double& value : sum.top) value /= count;
 }
 
 // In order, so that sums do not depend on threads.
-Recall mean_of(std::span<const Recall> recalls) {
-  Recall mean;
-  for (const Recall& recall : recalls) {
-    mean.keys += recall.keys;
-    mean.reads_nothing += recall.reads_nothing;
-    add(mean.plan, recall.plan);
-    add(mean.recent, recall.recent);
-    mean.random += recall.random;
+Coverage mean_of(std::span<const Coverage> coverages) {
+  Coverage mean;
+  for (const Coverage& coverage : coverages) {
+    mean.keys += coverage.keys;
+    mean.reads_nothing += coverage.reads_nothing;
+    add(mean.plan, coverage.plan);
+    add(mean.recent, coverage.recent);
+    mean.random += coverage.random;
   }
-  const auto count = static_cast<double>(recalls.size());
+  const auto count = static_cast<double>(coverages.size());
   mean.keys /= count;
   mean.reads_nothing /= count;
   divide(mean.plan, count);
@@ -112,28 +112,29 @@ Recall mean_of(std::span<const Recall> recalls) {
 
 }  // namespace
 
-Recall recall_of_query(const GroupProbe& probe, const ProbedQuery& at) {
+Coverage coverage_of_query(const GroupProbe& probe, const ProbedQuery& at) {
   require<InputError>(at.query >= 1, "recall of query ", at.query,
                       " was asked for, but it has no earlier position; take one from 1 on");
   std::vector<std::int32_t> held = attention_row(probe, at.sequence, at.head, at.query).keys;
-  Recall recall{.reads_nothing = held.empty() ? 1.0 : 0.0};
+  Coverage coverage{.reads_nothing = held.empty() ? 1.0 : 0.0};
   held.erase(std::lower_bound(held.begin(), held.end(), static_cast<std::int32_t>(at.query)), held.end());
   std::vector<std::int32_t> recent(held.size());
   std::iota(recent.begin(), recent.end(), static_cast<std::int32_t>(at.query) - static_cast<std::int32_t>(held.size()));
   const Search search(probe, at);
-  recall.keys = static_cast<double>(held.size());
-  recall.plan = search.of(held);
-  recall.recent = search.of(recent);
-  recall.random = recall.keys / static_cast<double>(at.query);
-  return recall;
+  coverage.keys = static_cast<double>(held.size());
+  coverage.plan = search.of(held);
+  coverage.recent = search.of(recent);
+  coverage.random = coverage.keys / static_cast<double>(at.query);
+  return coverage;
 }
 
-RecallReport attention_recall(SequenceModel& model, const at::Tensor& tokens, const AttentionRecallOptions& options) {
+CoverageReport attention_coverage(SequenceModel& model, const at::Tensor& tokens,
+                                  const AttentionCoverageOptions& options) {
   require<InputError>(tokens.dim() == 2 && tokens.size(0) >= 1 && tokens.size(1) >= 2, "recall: tokens are ",
                       tokens.sizes(), ", but must be [sequences, n] with n at least 2");
   require<InputError>(options.queries >= 0, "recall: queries is ", options.queries, ", but must be at least 0");
-  RecallReport report{.sequences = tokens.size(0), .length = tokens.size(1), .queries = 0, .layers = {}};
-  std::vector<std::vector<std::vector<Recall>>> all;  // [layer][head][sequence and query]
+  CoverageReport report{.sequences = tokens.size(0), .length = tokens.size(1), .queries = 0, .layers = {}};
+  std::vector<std::vector<std::vector<Coverage>>> all;  // [layer][head][sequence and query]
   for (std::int64_t sequence = 0; sequence < report.sequences; ++sequence) {
     const auto probes =
         model.probe(tokens.narrow(0, sequence, 1),
@@ -149,13 +150,13 @@ RecallReport attention_recall(SequenceModel& model, const at::Tensor& tokens, co
       report.layers[layer].resize(heads.size());
       for (std::size_t head = 0; head < heads.size(); ++head) {
         report.layers[layer][head].pattern = heads[head].pattern();
-        std::vector<Recall>& recalls = all[layer][head];
-        const std::size_t before = recalls.size();
-        recalls.resize(before + queries.size());
+        std::vector<Coverage>& coverages = all[layer][head];
+        const std::size_t before = coverages.size();
+        coverages.resize(before + queries.size());
         parallel_for(0, report.queries, kQueriesPerChunk, [&](std::int64_t first, std::int64_t last) {
           for (auto query = static_cast<std::size_t>(first); query < static_cast<std::size_t>(last); ++query) {
-            recalls[before + query] =
-                recall_of_query(*heads[head].probe, {.sequence = 0, .head = heads[head].head, .query = queries[query]});
+            coverages[before + query] = coverage_of_query(
+                *heads[head].probe, {.sequence = 0, .head = heads[head].head, .query = queries[query]});
           }
         });
       }
@@ -164,19 +165,19 @@ RecallReport attention_recall(SequenceModel& model, const at::Tensor& tokens, co
   }
   for (std::size_t layer = 0; layer < all.size(); ++layer) {
     for (std::size_t head = 0; head < all[layer].size(); ++head) {
-      report.layers[layer][head].recall = mean_of(all[layer][head]);
+      report.layers[layer][head].coverage = mean_of(all[layer][head]);
     }
   }
   return report;
 }
 
-std::optional<Recall> mean_recall(const std::vector<HeadRecall>& layer, HeadKind kind) {
-  std::vector<Recall> recalls;
-  for (const HeadRecall& head : layer) {
-    if (ProbedHead::head_kind(head.pattern) == kind) recalls.push_back(head.recall);
+std::optional<Coverage> mean_coverage(const std::vector<HeadCoverage>& layer, HeadKind kind) {
+  std::vector<Coverage> coverages;
+  for (const HeadCoverage& head : layer) {
+    if (ProbedHead::head_kind(head.pattern) == kind) coverages.push_back(head.coverage);
   }
-  if (recalls.empty()) return std::nullopt;
-  return mean_of(recalls);
+  if (coverages.empty()) return std::nullopt;
+  return mean_of(coverages);
 }
 
 }  // namespace routing

@@ -1,5 +1,6 @@
-#include "lab/tables/table_plan.h"
+#include "lab/tables/table_terms.h"
 
+#include "lab/measure/statistics.h"
 #include "lab/measure/step_timer.h"
 #include "routing/core/error.h"
 #include "routing/data/prepared.h"
@@ -45,14 +46,14 @@ void refuse_own_keys(const TableOptions& options) {
   }
 }
 
-TablePlan wanted_plan(const TableSpec& spec, const TableOptions& options) {
+TableTerms wanted_terms(const TableSpec& spec, const TableOptions& options) {
   return {.table = spec.name,
           .scale = options.scale.value_or(TableScale::tiny),
           .steps = options.steps,
           .settings = options.settings};
 }
 
-void require_agreement(const TablePlan& decided, const TableSpec& spec, const TableOptions& options) {
+void require_agreement(const TableTerms& decided, const TableSpec& spec, const TableOptions& options) {
   const std::string folder = options.folder.string();
   require<ConfigError>(decided.table == spec.name, folder, ": holds the table ", decided.table, ", not ", spec.name,
                        "; choose another `folder`");
@@ -61,7 +62,7 @@ void require_agreement(const TablePlan& decided, const TableSpec& spec, const Ta
                        "; choose another `folder`");
   require<ConfigError>(options.steps == 0 || options.steps == decided.steps, folder, ": its rows have ", decided.steps,
                        " steps, not ", options.steps, "; leave out `steps`, or choose another `folder`");
-  require<ConfigError>(options.settings == decided.settings, folder, ": was begun as ", plan_text(decided),
+  require<ConfigError>(options.settings == decided.settings, folder, ": was begun as ", terms_text(decided),
                        "; give the same `settings` again, or choose another `folder`");
 }
 
@@ -69,39 +70,38 @@ void require_agreement(const TablePlan& decided, const TableSpec& spec, const Ta
 double row_seconds(const ExperimentConfig& config) {
   const std::unique_ptr<TrainingData> data = open_training_data(config);
   StepTimer timer(config, data.get());
-  std::array<double, kTimedSteps> seconds{};
+  std::vector<double> seconds(kTimedSteps);
   for (double& value : seconds) value = timer.seconds_of_a_step();
-  std::sort(seconds.begin(), seconds.end());
-  return seconds[kTimedSteps / 2];
+  return quantile(seconds, 0.5);
 }
 
 // Every part has its minutes: steps x seconds of all runs = minutes x parts.
-std::int64_t steps_for_minutes(const TableSpec& spec, const TableOptions& options, const TablePlan& plan,
+std::int64_t steps_for_minutes(const TableSpec& spec, const TableOptions& options, const TableTerms& terms,
                                const std::vector<std::size_t>& rows) {
   double seconds = 0.0;
   for (const std::size_t row : rows) {
     if (stop_requested(options)) return 0;
     if (options.observer.notes) options.observer.notes("timing a few steps of " + spec.rows[row].id);
-    seconds += row_seconds(planned_config(spec.rows[row], options, plan, options.seeds.front()));
+    seconds += row_seconds(planned_config(spec.rows[row], options, terms, options.seeds.front()));
   }
   seconds *= static_cast<double>(options.seeds.size());
   const double allowed = options.minutes * 60.0 * static_cast<double>(options.part.count);
   return std::max(kFewestSteps, static_cast<std::int64_t>(allowed / seconds) / 10 * 10);
 }
 
-std::int64_t decided_steps(const TableSpec& spec, const TableOptions& options, const TablePlan& plan,
+std::int64_t decided_steps(const TableSpec& spec, const TableOptions& options, const TableTerms& terms,
                            const std::vector<std::size_t>& rows) {
   if (options.steps > 0) return options.steps;
   if (options.minutes > 0.0) {
     require<ConfigError>(spec.kind == TableKind::trained, "`minutes`: ", spec.name,
                          " times steps and does not train; say how many with `steps`");
-    TablePlan few = plan;
+    TableTerms few = terms;
     few.steps = kFewestSteps;
     return steps_for_minutes(spec, options, few, rows);
   }
-  const auto& own = plan.scale == TableScale::tiny ? spec.tiny_steps : spec.paper_steps;
+  const auto& own = terms.scale == TableScale::tiny ? spec.tiny_steps : spec.paper_steps;
   if (own) return *own;
-  return row_config(spec.rows[rows.front()], {.scale = plan.scale, .selection = options.selection}).train.steps;
+  return row_config(spec.rows[rows.front()], {.scale = terms.scale, .selection = options.selection}).train.steps;
 }
 
 // Another process may be deciding: it does not take long, but for timing.
@@ -123,40 +123,40 @@ std::unique_ptr<RunLock> wait_for_lock(const TableOptions& options) {
 
 }  // namespace
 
-std::optional<TablePlan> agreed_plan(const TableSpec& spec, const TableOptions& options,
-                                     const std::vector<std::size_t>& rows) {
+std::optional<TableTerms> agreed_terms(const TableSpec& spec, const TableOptions& options,
+                                       const std::vector<std::size_t>& rows) {
   refuse_own_keys(options);
   const TableFolder folder(options.folder);
-  if (auto decided = folder.read_plan()) {
+  if (auto decided = folder.read_terms()) {
     require_agreement(*decided, spec, options);
     return decided;
   }
   const auto lock = wait_for_lock(options);
   if (!lock) return std::nullopt;
-  if (auto decided = folder.read_plan()) {
+  if (auto decided = folder.read_terms()) {
     require_agreement(*decided, spec, options);
     return decided;
   }
-  TablePlan plan = wanted_plan(spec, options);
-  plan.steps = decided_steps(spec, options, plan, rows);
-  if (plan.steps == 0) return std::nullopt;
+  TableTerms terms = wanted_terms(spec, options);
+  terms.steps = decided_steps(spec, options, terms, rows);
+  if (terms.steps == 0) return std::nullopt;
   // Wrong settings should show before anything is written.
-  for (const std::size_t row : rows) planned_config(spec.rows[row], options, plan, options.seeds.front());
-  folder.write_plan(plan);
-  return plan;
+  for (const std::size_t row : rows) planned_config(spec.rows[row], options, terms, options.seeds.front());
+  folder.write_terms(terms);
+  return terms;
 }
 
-ExperimentConfig planned_config(const TableRow& row, const TableOptions& options, const TablePlan& plan,
+ExperimentConfig planned_config(const TableRow& row, const TableOptions& options, const TableTerms& terms,
                                 std::uint64_t seed) {
-  ExperimentConfig config = row_config(row, {.scale = plan.scale,
+  ExperimentConfig config = row_config(row, {.scale = terms.scale,
                                              .selection = options.selection,
                                              .environment = options.environment,
-                                             .settings = plan.settings});
+                                             .settings = terms.settings});
   config.train.seed = seed;
-  config.train.steps = plan.steps;
+  config.train.steps = terms.steps;
   if (!options.data.empty()) config.data.path = tidy_path(options.data).string();
-  if (!is_set(plan.settings, "train.warmup_steps")) {
-    config.train.warmup_steps = std::min(config.train.warmup_steps, std::max<std::int64_t>(1, plan.steps / 5));
+  if (!is_set(terms.settings, "train.warmup_steps")) {
+    config.train.warmup_steps = std::min(config.train.warmup_steps, std::max<std::int64_t>(1, terms.steps / 5));
   }
   return config;
 }

@@ -1,5 +1,5 @@
-// Recall worked by hand, against dense matrices on a model, and of patterns whose recall is known.
-#include "lab/heads/attention_recall.h"
+// Coverage worked by hand, against dense matrices on a model, and of patterns whose coverage is known.
+#include "lab/heads/attention_coverage.h"
 
 #include "routing/attention/patterns/position_patterns.h"
 #include "routing/core/error.h"
@@ -13,7 +13,7 @@
 
 #include <cmath>
 
-namespace routing::attention_recall_test {
+namespace routing::attention_coverage_test {
 namespace {
 
 const at::TensorOptions kDoubles{at::kDouble};
@@ -35,50 +35,50 @@ GroupProbe probe_of(const std::vector<double>& keys, const std::vector<std::int3
           .plan = complete_plan(tensors)};
 }
 
-TEST(AttentionRecall, EqualsSharesWorkedByHand) {
+TEST(AttentionCoverage, EqualsSharesWorkedByHand) {
   // Weights of the four earlier keys: 1, 2, 3, 4 of 10. The query itself, large as it is, is left out.
   const std::vector<double> keys{std::log(1.0), std::log(3.0), std::log(4.0), std::log(2.0), 50.0};
-  const Recall recall = recall_of_query(probe_of(keys, {0, 2, 4}), {.query = 4});
-  EXPECT_EQ(recall.keys, 2.0);
-  EXPECT_EQ(recall.reads_nothing, 0.0);
-  EXPECT_NEAR(recall.plan.mass, 0.5, 1e-12);    // 1 + 4
-  EXPECT_NEAR(recall.recent.mass, 0.6, 1e-12);  // 4 + 2
-  EXPECT_EQ(recall.random, 0.5);                // 2 of 4
-  EXPECT_EQ(recall.plan.top[0], 1.0) << "key 2 is the largest";
-  EXPECT_EQ(recall.plan.top[1], 0.5) << "two of all four, which are fewer than 8";
-  EXPECT_EQ(recall.recent.top[0], 1.0);
-  EXPECT_EQ(recall_of_query(probe_of(keys, {0, 1}), {.query = 4}).plan.top[0], 0.0);
+  const Coverage coverage = coverage_of_query(probe_of(keys, {0, 2, 4}), {.query = 4});
+  EXPECT_EQ(coverage.keys, 2.0);
+  EXPECT_EQ(coverage.reads_nothing, 0.0);
+  EXPECT_NEAR(coverage.plan.mass, 0.5, 1e-12);    // 1 + 4
+  EXPECT_NEAR(coverage.recent.mass, 0.6, 1e-12);  // 4 + 2
+  EXPECT_EQ(coverage.random, 0.5);                // 2 of 4
+  EXPECT_EQ(coverage.plan.top[0], 1.0) << "key 2 is the largest";
+  EXPECT_EQ(coverage.plan.top[1], 0.5) << "two of all four, which are fewer than 8";
+  EXPECT_EQ(coverage.recent.top[0], 1.0);
+  EXPECT_EQ(coverage_of_query(probe_of(keys, {0, 1}), {.query = 4}).plan.top[0], 0.0);
 }
 
-TEST(AttentionRecall, TopEightAreTheEightLargest) {
+TEST(AttentionCoverage, TopEightAreTheEightLargest) {
   std::vector<double> keys;
   for (int i = 0; i < 20; ++i) keys.push_back(i < 8 ? 2.0 + 0.01 * i : 1.0 - 0.01 * i);
   // Three of the eight largest, and two others.
-  const Recall recall = recall_of_query(probe_of(keys, {0, 3, 5, 9, 11}), {.query = 19});
-  EXPECT_DOUBLE_EQ(recall.plan.top[1], 3.0 / 8);
-  EXPECT_EQ(recall.plan.top[0], 0.0) << "key 7 is the largest";
-  EXPECT_DOUBLE_EQ(recall.plan.top[2], 5.0 / 19);
-  EXPECT_EQ(recall.recent.top[1], 0.0);
-  EXPECT_DOUBLE_EQ(recall.random, 5.0 / 19);
+  const Coverage coverage = coverage_of_query(probe_of(keys, {0, 3, 5, 9, 11}), {.query = 19});
+  EXPECT_DOUBLE_EQ(coverage.plan.top[1], 3.0 / 8);
+  EXPECT_EQ(coverage.plan.top[0], 0.0) << "key 7 is the largest";
+  EXPECT_DOUBLE_EQ(coverage.plan.top[2], 5.0 / 19);
+  EXPECT_EQ(coverage.recent.top[1], 0.0);
+  EXPECT_DOUBLE_EQ(coverage.random, 5.0 / 19);
 }
 
-TEST(AttentionRecall, TiesCountAsIfTheLastPlacesWereDrawn) {
+TEST(AttentionCoverage, TiesCountAsIfTheLastPlacesWereDrawn) {
   // Seven above, then four that tie for the eighth place; the plan has two of the seven and one of the four.
   const std::vector<double> keys{5, 5, 5, 5, 5, 5, 5, 4, 4, 4, 4, 1, 0};
-  const Recall recall = recall_of_query(probe_of(keys, {1, 2, 8}), {.query = 12});
-  EXPECT_DOUBLE_EQ(recall.plan.top[1], (2.0 + 0.25) / 8);
-  EXPECT_DOUBLE_EQ(recall.plan.top[0], 2.0 / 7) << "seven tie for the first place";
+  const Coverage coverage = coverage_of_query(probe_of(keys, {1, 2, 8}), {.query = 12});
+  EXPECT_DOUBLE_EQ(coverage.plan.top[1], (2.0 + 0.25) / 8);
+  EXPECT_DOUBLE_EQ(coverage.plan.top[0], 2.0 / 7) << "seven tie for the first place";
 }
 
-TEST(AttentionRecall, AQueryThatReadsNothingKeepsNothing) {
-  const Recall recall = recall_of_query(probe_of({1.0, 2.0, 3.0, 4.0}, {0, 1}), {.query = 2});
-  EXPECT_EQ(recall.reads_nothing, 1.0);
-  EXPECT_EQ(recall.keys, 0.0);
-  EXPECT_EQ(recall.plan.mass, 0.0);
-  EXPECT_EQ(recall.recent.mass, 0.0);
-  EXPECT_EQ(recall.plan.top[2], 0.0);
-  EXPECT_EQ(recall.random, 0.0);
-  EXPECT_THROW(recall_of_query(probe_of({1.0, 2.0}, {0}), {.query = 0}), InputError);
+TEST(AttentionCoverage, AQueryThatReadsNothingKeepsNothing) {
+  const Coverage coverage = coverage_of_query(probe_of({1.0, 2.0, 3.0, 4.0}, {0, 1}), {.query = 2});
+  EXPECT_EQ(coverage.reads_nothing, 1.0);
+  EXPECT_EQ(coverage.keys, 0.0);
+  EXPECT_EQ(coverage.plan.mass, 0.0);
+  EXPECT_EQ(coverage.recent.mass, 0.0);
+  EXPECT_EQ(coverage.plan.top[2], 0.0);
+  EXPECT_EQ(coverage.random, 0.0);
+  EXPECT_THROW(coverage_of_query(probe_of({1.0, 2.0}, {0}), {.query = 0}), InputError);
 }
 
 Transformer small_model(const ExperimentConfig& config) {
@@ -87,28 +87,28 @@ Transformer small_model(const ExperimentConfig& config) {
   return model;
 }
 
-TEST(AttentionRecall, OfAFullPatternIsExactlyOne) {
+TEST(AttentionCoverage, OfAFullPatternIsExactlyOne) {
   ExperimentConfig config = small_experiment("full");
   Transformer model = small_model(config);
-  const RecallReport report = attention_recall(*model, random_tokens(2, 32, 256, 1), {.queries = 0});
+  const CoverageReport report = attention_coverage(*model, random_tokens(2, 32, 256, 1), {.queries = 0});
   EXPECT_EQ(report.queries, 31) << "all but the first";
   for (const auto& layer : report.layers) {
     for (const std::size_t head : {2U, 3U}) {
       EXPECT_EQ(layer[head].pattern, "full");
-      EXPECT_EQ(layer[head].recall.plan.mass, 1.0);
-      for (const double share : layer[head].recall.plan.top) EXPECT_EQ(share, 1.0);
-      EXPECT_EQ(layer[head].recall.random, 1.0);
-      EXPECT_EQ(layer[head].recall.keys, 16.0) << "the mean of 1 … 31";
+      EXPECT_EQ(layer[head].coverage.plan.mass, 1.0);
+      for (const double share : layer[head].coverage.plan.top) EXPECT_EQ(share, 1.0);
+      EXPECT_EQ(layer[head].coverage.random, 1.0);
+      EXPECT_EQ(layer[head].coverage.keys, 16.0) << "the mean of 1 … 31";
     }
   }
 }
 
 // The same from n x n matrices: dense softmax below the diagonal, masks from the plan's dense counts, torch's topk.
-TEST(AttentionRecall, EqualsDenseMatricesForEveryContent) {
+TEST(AttentionCoverage, EqualsDenseMatricesForEveryContent) {
   for (const ContentCase& item : content_cases()) {
     Transformer model = small_model(item.config);
     const at::Tensor tokens = random_tokens(1, 32, 256, 1);
-    const RecallReport report = attention_recall(*model, tokens, {.queries = 0});
+    const CoverageReport report = attention_coverage(*model, tokens, {.queries = 0});
     const auto probes = model->probe(tokens, {});
     for (std::size_t layer = 0; layer < probes.size(); ++layer) {
       for (const GroupProbe& probe : probes[layer]) {
@@ -122,7 +122,7 @@ TEST(AttentionRecall, EqualsDenseMatricesForEveryContent) {
         const at::Tensor dense = support::dense_attention(full)[0];
         const at::Tensor counts = probe.plan.to_dense_counts()[0];
         for (std::int64_t head = 0; head < probe.heads(); ++head) {
-          const HeadRecall& mine = report.layers[layer][static_cast<std::size_t>(probe.first_head + head)];
+          const HeadCoverage& mine = report.layers[layer][static_cast<std::size_t>(probe.first_head + head)];
           EXPECT_EQ(mine.pattern, probe.pattern_name);
           const at::Tensor products = at::mm(probe.queries[0][head], probe.keys[0][head].t());
           double mass = 0.0;
@@ -141,13 +141,13 @@ TEST(AttentionRecall, EqualsDenseMatricesForEveryContent) {
             random += static_cast<double>(m) / static_cast<double>(i);
             top8 += held.index_select(0, best).mean().item<double>();
           }
-          EXPECT_NEAR(mine.recall.plan.mass, mass / 31, 1e-12) << item.name;
-          EXPECT_NEAR(mine.recall.recent.mass, recent_mass / 31, 1e-12) << item.name;
-          EXPECT_NEAR(mine.recall.keys, keys / 31, 1e-12) << item.name;
-          EXPECT_NEAR(mine.recall.random, random / 31, 1e-12) << item.name;
+          EXPECT_NEAR(mine.coverage.plan.mass, mass / 31, 1e-12) << item.name;
+          EXPECT_NEAR(mine.coverage.recent.mass, recent_mass / 31, 1e-12) << item.name;
+          EXPECT_NEAR(mine.coverage.keys, keys / 31, 1e-12) << item.name;
+          EXPECT_NEAR(mine.coverage.random, random / 31, 1e-12) << item.name;
           // Equal tokens have equal keys in the first layer: there torch draws its own lots.
           if (layer > 0) {
-            EXPECT_NEAR(mine.recall.plan.top[1], top8 / 31, 1e-12) << item.name;
+            EXPECT_NEAR(mine.coverage.plan.top[1], top8 / 31, 1e-12) << item.name;
           }
         }
       }
@@ -155,41 +155,41 @@ TEST(AttentionRecall, EqualsDenseMatricesForEveryContent) {
   }
 }
 
-TEST(AttentionRecall, LocalHeadsWithASlidingWindowAreTheirOwnBaseline) {
+TEST(AttentionCoverage, LocalHeadsWithASlidingWindowAreTheirOwnBaseline) {
   Transformer model = small_model(small_experiment("local"));
-  const RecallReport report = attention_recall(*model, random_tokens(2, 32, 256, 1), {.queries = 10});
+  const CoverageReport report = attention_coverage(*model, random_tokens(2, 32, 256, 1), {.queries = 10});
   EXPECT_EQ(report.queries, 10);
-  for (const HeadRecall& head : report.layers[1]) {
-    EXPECT_DOUBLE_EQ(head.recall.plan.mass, head.recall.recent.mass);
-    EXPECT_EQ(head.recall.plan.top, head.recall.recent.top);
-    EXPECT_EQ(head.recall.reads_nothing, 0.0);
+  for (const HeadCoverage& head : report.layers[1]) {
+    EXPECT_DOUBLE_EQ(head.coverage.plan.mass, head.coverage.recent.mass);
+    EXPECT_EQ(head.coverage.plan.top, head.coverage.recent.top);
+    EXPECT_EQ(head.coverage.reads_nothing, 0.0);
   }
 }
 
-TEST(AttentionRecall, MeansAreOverTheHeadsOfOneKind) {
+TEST(AttentionCoverage, MeansAreOverTheHeadsOfOneKind) {
   Transformer model = small_model(small_experiment("routing"));
-  const auto layer = attention_recall(*model, random_tokens(2, 32, 256, 1), {.queries = 10}).layers[0];
-  const auto local = mean_recall(layer, HeadKind::local);
-  const auto content = mean_recall(layer, HeadKind::content);
+  const auto layer = attention_coverage(*model, random_tokens(2, 32, 256, 1), {.queries = 10}).layers[0];
+  const auto local = mean_coverage(layer, HeadKind::local);
+  const auto content = mean_coverage(layer, HeadKind::content);
   ASSERT_TRUE(local && content);
-  EXPECT_DOUBLE_EQ(local->plan.mass, (layer[0].recall.plan.mass + layer[1].recall.plan.mass) / 2);
-  EXPECT_DOUBLE_EQ(content->plan.top[1], (layer[2].recall.plan.top[1] + layer[3].recall.plan.top[1]) / 2);
-  EXPECT_DOUBLE_EQ(content->keys, (layer[2].recall.keys + layer[3].recall.keys) / 2);
-  EXPECT_DOUBLE_EQ(content->random, (layer[2].recall.random + layer[3].recall.random) / 2);
-  EXPECT_FALSE(mean_recall({layer[0]}, HeadKind::content).has_value());
+  EXPECT_DOUBLE_EQ(local->plan.mass, (layer[0].coverage.plan.mass + layer[1].coverage.plan.mass) / 2);
+  EXPECT_DOUBLE_EQ(content->plan.top[1], (layer[2].coverage.plan.top[1] + layer[3].coverage.plan.top[1]) / 2);
+  EXPECT_DOUBLE_EQ(content->keys, (layer[2].coverage.keys + layer[3].coverage.keys) / 2);
+  EXPECT_DOUBLE_EQ(content->random, (layer[2].coverage.random + layer[3].coverage.random) / 2);
+  EXPECT_FALSE(mean_coverage({layer[0]}, HeadKind::content).has_value());
 }
 
-TEST(AttentionRecall, DoesNotDependOnThreadsAndFollowsTheSeed) {
+TEST(AttentionCoverage, DoesNotDependOnThreadsAndFollowsTheSeed) {
   const support::ThreadGuard guard;
   Transformer model = small_model(small_experiment("routing"));
   const at::Tensor tokens = random_tokens(2, 32, 256, 1);
   set_num_threads(1);
-  const double one = attention_recall(*model, tokens, {.queries = 9}).layers[1][2].recall.plan.mass;
+  const double one = attention_coverage(*model, tokens, {.queries = 9}).layers[1][2].coverage.plan.mass;
   set_num_threads(3);
-  EXPECT_EQ(attention_recall(*model, tokens, {.queries = 9}).layers[1][2].recall.plan.mass, one);
-  EXPECT_NE(attention_recall(*model, tokens, {.queries = 9, .seed = 2}).layers[1][2].recall.plan.mass, one);
-  EXPECT_THROW(attention_recall(*model, at::zeros({1, 1}, at::kLong), {}), InputError);
+  EXPECT_EQ(attention_coverage(*model, tokens, {.queries = 9}).layers[1][2].coverage.plan.mass, one);
+  EXPECT_NE(attention_coverage(*model, tokens, {.queries = 9, .seed = 2}).layers[1][2].coverage.plan.mass, one);
+  EXPECT_THROW(attention_coverage(*model, at::zeros({1, 1}, at::kLong), {}), InputError);
 }
 
 }  // namespace
-}  // namespace routing::attention_recall_test
+}  // namespace routing::attention_coverage_test

@@ -14,21 +14,21 @@ struct CurvePoint {
 };
 
 // Neighbours without a gap between them; never empty.
-using CurveRun = std::vector<CurvePoint>;
+using CurveStretch = std::vector<CurvePoint>;
 
 // Finite and not beyond kLargestShown.
 bool is_shown(double value);
 
-std::vector<CurveRun> runs_of(const Curve& curve);
+std::vector<CurveStretch> stretches_of(const Curve& curve);
 
 // The points of all curves.
-CurveRun all_points(const CurvesFigure& figure);
+CurveStretch all_points(const CurvesFigure& figure);
 
 // Whether the curve is drawn twice, as it is and smoothed.
 bool is_smoothed(const Curve& curve);
 
-// A run of the curve as its thick line shows it. Where it is smoothed, values far above the plot count as just out of
-// sight, so that one of them does not lift its whole neighbourhood.
-CurveRun main_line(const Curve& curve, const CurveRun& run, const AxisRange& y);
+// A stretch of the curve as its thick line shows it. Where it is smoothed, values far above the plot count as just out
+// of sight, so that one of them does not lift its whole neighbourhood.
+CurveStretch main_line(const Curve& curve, const CurveStretch& stretch, const AxisRange& y);
 
 }  // namespace routing

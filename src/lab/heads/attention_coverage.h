@@ -33,50 +33,51 @@
 
 namespace routing {
 
-inline constexpr std::array<std::int64_t, 3> kRecallTops{1, 8, 64};
+inline constexpr std::array<std::int64_t, 3> kCoverageTops{1, 8, 64};
 
 // Shares from 0 to 1.
-struct PlanRecall {
+struct PlanCoverage {
   double mass = 0.0;
-  // For each of kRecallTops. Keys that tie for the last places count as if these were drawn among them.
-  std::array<double, kRecallTops.size()> top = {};
+  // For each of kCoverageTops. Keys that tie for the last places count as if these were drawn among them.
+  std::array<double, kCoverageTops.size()> top = {};
 };
 
 // Of one query, or the mean over several.
-struct Recall {
+struct Coverage {
   double keys = 0.0;           // distinct earlier keys that are read: m
-  double reads_nothing = 0.0;  // share of queries with an empty row: not routed. Their recall is 0 and counts.
-  PlanRecall plan = {};
-  PlanRecall recent = {};
+  double reads_nothing = 0.0;  // share of queries with an empty row: not routed. Their coverage is 0 and counts.
+  PlanCoverage plan = {};
+  PlanCoverage recent = {};
   double random = 0.0;  // mass and every top k: m / i
 };
 
 // `at.query` must have an earlier position. Throws an InputError otherwise.
-Recall recall_of_query(const GroupProbe& probe, const ProbedQuery& at);
+Coverage coverage_of_query(const GroupProbe& probe, const ProbedQuery& at);
 
-struct AttentionRecallOptions {
+struct AttentionCoverageOptions {
   std::int64_t queries = 64;  // sampled in each sequence, the same for every head; 0 means all but the first
   std::uint64_t seed = 1;
   MatmulPrecision precision = MatmulPrecision::fp32;
   std::function<void(std::int64_t done, std::int64_t sequences)> progress = {};
 };
 
-struct HeadRecall {
+struct HeadCoverage {
   std::string pattern;
-  Recall recall;
+  Coverage coverage;
 };
 
-struct RecallReport {
+struct CoverageReport {
   std::int64_t sequences = 0;
   std::int64_t length = 0;
-  std::int64_t queries = 0;                     // looked at in each sequence
-  std::vector<std::vector<HeadRecall>> layers;  // [layer][head]
+  std::int64_t queries = 0;                       // looked at in each sequence
+  std::vector<std::vector<HeadCoverage>> layers;  // [layer][head]
 };
 
 // tokens int64 [sequences, n], n >= 2. One pass of the model for each sequence. The model must be in evaluation mode.
-RecallReport attention_recall(SequenceModel& model, const at::Tensor& tokens, const AttentionRecallOptions& options);
+CoverageReport attention_coverage(SequenceModel& model, const at::Tensor& tokens,
+                                  const AttentionCoverageOptions& options);
 
 // The mean over the heads of one kind; nothing if there are none.
-std::optional<Recall> mean_recall(const std::vector<HeadRecall>& layer, HeadKind kind);
+std::optional<Coverage> mean_coverage(const std::vector<HeadCoverage>& layer, HeadKind kind);
 
 }  // namespace routing
