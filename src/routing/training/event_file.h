@@ -37,6 +37,7 @@ class EventFile {
   // Writes everything added so far. After a FileError the bytes are still there, and the next flush tries again.
   void flush();
 
+  // The file that was made.
   const std::filesystem::path& path() const { return file_.path(); }
 
  private:

@@ -59,6 +59,7 @@ class Learner {
 
   SequenceModel& model() { return *model_; }
   MatmulPrecision precision() const { return precision_; }
+  // Whole ones; a step that was given up does not count.
   std::int64_t steps_done() const { return steps_done_; }
 
   RankGroup& ranks() const { return *ranks_; }
