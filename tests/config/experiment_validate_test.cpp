@@ -296,7 +296,8 @@ TEST(ValidateExperiment, HeadsFitTheLayerAndTheWidth) {
 }
 
 TEST(ValidateExperiment, ContentIsAKnownPatternInLayersThatExist) {
-  EXPECT_EQ(refusal_after([](C& c) { set_key(c, "attention.content", "routed"); }),
+  C config;
+  EXPECT_EQ(refusal_of([&] { set_key(config, "attention.content", "routed"); }),
             "attention.content: 'routed' is not known; choose one of local, full, strided, random, lsh, routing (did "
             "you mean routing?)");
   EXPECT_EQ(refusal_after([](C& c) { c.attention.content_layers = "top 5"; }),
