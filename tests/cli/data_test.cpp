@@ -154,7 +154,7 @@ TEST_F(CliData, BrokenFilesAreOneClearLine) {
   write("label/test_batch.bin", "\x0B" + std::string(3072, '\0'));
   expect_one_line("--quiet data info label --cache k", {"test_batch.bin", "label"});
   write("pg/train/1.txt", "a book\n");
-  expect_one_line("--quiet data info pg --cache k", {"validation", "train/, validation/"});
+  expect_one_line("--quiet data info pg --format pg19 --cache k", {"validation", "train/, validation/"});
   write("notes.txt", "not UTF-8 \xFF\n");
   expect_one_line("--quiet data info notes.txt --format text --cache k", {"notes.txt", "10", "data.tokens=bytes"});
   write("x.npz", "this is no archive");

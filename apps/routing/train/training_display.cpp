@@ -116,6 +116,7 @@ std::string describe_run(Trainer& trainer) {
   std::ostringstream text;
   text << config.name << ", " << in_millions(trainer.learner().model().num_parameters()) << " parameters, "
        << to_string(trainer.learner().precision()) << ", " << trainer.labels() << "\nrouting: " << data.description;
+  if (!data.cut.empty()) text << "\nrouting: " << data.cut;
   if (!data.missing.empty()) text << "\nrouting: partial data: " << data.missing;
   const RankFacts& ranks = trainer.rank_facts();
   if (ranks.ranks > 1) {

@@ -69,7 +69,9 @@ void Dataset::require_as_asked(const DataConfig& config) const {
 
 void Dataset::open_bytes(const DataConfig& config, DataFormat format) {
   corpus_ = std::make_unique<ByteCorpus>(config.path);
-  facts_ = {.format = std::string(to_string(format)), .missing = missing_bytes(format, corpus_->size())};
+  facts_ = {.format = std::string(to_string(format)),
+            .missing = missing_bytes(format, corpus_->size()),
+            .cut = "train, valid and test are cut from one piece by " + config.split};
   const CorpusSplit split = split_corpus(config.split, corpus_->size(), config.path);
   for (const std::string& name : split_names()) {
     const SplitBounds& bounds = part_named(split, name);

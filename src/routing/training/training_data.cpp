@@ -43,6 +43,7 @@ class DatasetTraining : public TrainingData {
     const DataFacts& data = data_.facts();
     facts_ = {.kind = data.tokens,
               .description = data_.path().string() + ": " + data.format,
+              .cut = data.cut,
               .missing = data.missing,
               .label = data.label(),
               .tokens = data_.part("train").tokens.size(),

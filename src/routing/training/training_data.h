@@ -18,6 +18,7 @@ namespace routing {
 struct TrainingFacts {
   TokenKind kind = TokenKind::bytes;  // decides what losses are called, see measures.h
   std::string description = {};       // one line: what there is of it
+  std::string cut = {};               // how train, valid and test were made; empty if the data bring them
   std::string missing = {};           // what a whole set has and this one has not; empty if it is whole
   std::string label = {};             // "partial data", or nothing
   // Of the training part, so that a run does not go on with others.

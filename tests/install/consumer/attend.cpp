@@ -12,7 +12,7 @@ int main() {
   const at::Tensor v = at::randn({1, 2, 9, 8});
   const routing::TokenLayout layout = routing::self_layout(1, 2, 9);
   const routing::Plan plan = routing::local_plan(layout, {.window = 4}, /*causal=*/true, routing::SelfRule::allowed);
-  const at::Tensor ours = routing::attend(q, k, v, plan.tensors(), {.scale = 1.0 / std::sqrt(8.0)}).output;
+  const at::Tensor ours = routing::attend(q, k, v, plan, {.scale = 1.0 / std::sqrt(8.0)}).output;
 
   const at::Tensor place = at::arange(9);
   const at::Tensor distance = place.unsqueeze(1) - place;
