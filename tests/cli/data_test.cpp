@@ -111,6 +111,22 @@ TEST_F(CliData, PartialDataAreLabelledEverywhere) {
   expect_one_line("--quiet eval r --require-whole", {"is not whole"});
 }
 
+// Before, the last 5 % of a foreign file were scored without a word.
+TEST_F(CliData, ForeignFilesAreScoredWholeUnlessAPartIsAskedFor) {
+  std::string text;
+  for (int i = 0; i < 400; ++i) text += "line " + std::to_string(i) + " of a text\n";
+  write("own.txt", text);
+  write("foreign.txt", text.substr(0, 2000));
+  const Outcome trained = run("train --preset tiny-enwik8" + kSmall + "--data own.txt --out r --steps 4");
+  ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  EXPECT_TRUE(contains(trained.err, "train, valid and test are cut from one piece by 90%/5%/5%")) << trained.err;
+  const Json whole = json_of("--quiet eval r --data foreign.txt --json");
+  EXPECT_EQ(whole["tokens"], 2000);
+  EXPECT_EQ(whole["split"], "all");
+  EXPECT_EQ(json_of("--quiet eval r --data foreign.txt --split test --json")["tokens"], 100);
+  EXPECT_EQ(json_of("--quiet eval r --json")["split"], "test");
+}
+
 TEST_F(CliData, EvaluationTakesTheVocabularyOfTheRunAndRefusesAnother) {
   write_wikitext();
   ASSERT_EQ(run("train --preset tiny-wikitext103" + kSmall + "--data wiki --out r --steps 4").exit_code, 0);

@@ -159,14 +159,14 @@ RecurrenceResult evaluate_by_recurrence(const EvalOptions& options, const EvalRu
   return result;
 }
 
-int run(const EvalOptions& options, const ProgramOptions& program) {
+int run(EvalOptions options, const ProgramOptions& program) {
   require<ConfigError>(options.by_recurrence || (options.against.empty() && options.context == 0 && options.reach == 0),
                        "--against, --context and --reach are for --by-recurrence; give that too");
   const fs::path path =
       options.by_recurrence ? decoder_only_file(options, options.run) : model_file(options.run, options.checkpoint);
-  if (const ExperimentConfig pairs = load_model_config(path); is_made_up(pairs.data.format)) {
-    return run_made_up(options, pairs, path);
-  }
+  const ExperimentConfig trained = load_model_config(path);
+  if (options.split.empty()) options.split = usual_split(options, trained, path);
+  if (is_made_up(trained.data.format)) return run_made_up(options, trained, path);
   TrainingDisplay display(program.quiet);
   const EvalRun evaluated = open_eval_run(options, path, display);
   const ExperimentConfig& config = evaluated.config();
@@ -200,8 +200,9 @@ void add_data_options(CLI::App& app, EvalOptions& options) {
   OptionGroup data(app, "Data");
   data.add(kDataOption, options.data);
   data.add(kVocabularyOption, options.vocabulary);
-  data.add({"--split PART", "train, valid, test, or all of data that come in one piece"}, options.split,
-           one_of({"train", "valid", "test", "all"}));
+  data.add(
+      {"--split PART", "train, valid, test, or all of data in one piece; default: test, and all of a foreign file"},
+      options.split, one_of({"train", "valid", "test", "all"}));
   data.add({"--limit-tokens,--limit-bytes N", "only the first N tokens of the part"}, options.limit_tokens,
            whole_number(1));
   data.flag(kRequireWholeFlag, options.require_whole);

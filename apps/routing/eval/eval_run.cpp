@@ -1,12 +1,14 @@
 #include "eval/eval_run.h"
 
 #include "routing/core/error.h"
+#include "routing/data/formats.h"
 #include "routing/model/weights.h"
 #include "routing/training/training_data.h"
 #include "shell/run_model.h"
 #include "train/training_display.h"
 
 #include <algorithm>
+#include <vector>
 
 namespace routing {
 namespace {
@@ -35,6 +37,17 @@ const DatasetPart& chosen_part(const EvalOptions& options, const Dataset& data) 
 }
 
 }  // namespace
+
+std::string usual_split(const EvalOptions& options, const ExperimentConfig& config, const fs::path& model) {
+  const OtherData other = evaluated_data(options);
+  if (is_made_up(config.data.format) || is_own_data(other, config) || is_prepared(options.data)) return "test";
+  const DataConfig data = run_data_config(model, config, other);
+  const DataFormat format = data.format == DataFormat::automatic ? detect_format(data.path) : data.format;
+  const AnySource source = open_source(
+      data.path, {.format = format, .tokens = token_kind(format, data.tokens), .image_size = data.image_size});
+  const std::vector<SourcePart>& parts = facts_of(source).parts;
+  return parts.size() == 1 && parts.front().name == "train" ? "all" : "test";
+}
 
 std::string part_name(const EvalOptions& options) {
   return options.split == "all" ? "train" : options.split;

@@ -20,7 +20,7 @@ struct EvalOptions {
   std::string checkpoint = "best";
   std::string data;
   std::string vocabulary;
-  std::string split = "test";
+  std::string split;  // empty: see usual_split()
   std::string precision;
   std::int64_t sequence_length = 0;
   std::int64_t stride = 0;
@@ -35,6 +35,10 @@ struct EvalOptions {
   std::int64_t reach = 0;
   std::string against;
 };
+
+// Where no part is asked for: test of the run's own data, and of others that bring their parts; all of others that come
+// in one piece, because no training has seen any of it.
+std::string usual_split(const EvalOptions& options, const ExperimentConfig& config, const std::filesystem::path& model);
 
 // Data that come in one piece are a training part.
 std::string part_name(const EvalOptions& options);

@@ -72,12 +72,13 @@ TEST_F(TextFilesTest, PartsAnywhereInNamesOfFilesArePartsAndAReadmeIsNone) {
   write("ptb.train.txt", "t");
   write("ptb.valid.txt", "v");
   write("README", "about");
+  write("MANIFEST", "3 files");
   const auto source = open_text(folder());
   ASSERT_EQ(source->facts().parts.size(), 3U);
   EXPECT_EQ(documents_of(*source, "train"), std::vector<std::string>{"t"});
   EXPECT_EQ(documents_of(*source, "valid"), std::vector<std::string>{"v"});
   EXPECT_EQ(documents_of(*source, "test"), std::vector<std::string>{"e"});
-  EXPECT_EQ(source->facts().note, "1 file is about the data and left out");
+  EXPECT_EQ(source->facts().note, "2 files are about the data and left out");
 }
 
 TEST_F(TextFilesTest, FoldersNamedAfterPartsAreParts) {

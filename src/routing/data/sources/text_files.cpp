@@ -6,6 +6,7 @@
 #include <cctype>
 #include <cstddef>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,7 +20,9 @@ namespace fs = std::filesystem;
 bool is_about_the_data(const fs::path& file) {
   std::string name = file.stem().string();
   for (char& letter : name) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
-  return name == "readme" || name == "license" || name == "licence" || name == "copying" || name == "citation";
+  static const std::set<std::string> names{"readme",  "license", "licence",   "copying",  "notice",  "citation",
+                                           "authors", "changes", "changelog", "manifest", "md5sums", "sha256sums"};
+  return names.contains(name);
 }
 
 std::string counted(std::size_t count, const std::string& thing, const std::string& fate) {
