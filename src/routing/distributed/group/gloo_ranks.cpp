@@ -3,6 +3,7 @@
 
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+#include <torch/version.h>
 
 #include <chrono>
 #include <utility>
@@ -45,6 +46,21 @@ class GlooSum : public PendingSum {
   std::vector<c10::intrusive_ptr<c10d::Work>> work_;
 };
 
+// Gloo is a group of processes in libtorch 1, and the backend of one in libtorch 2.
+c10::intrusive_ptr<c10d::ProcessGroup> gloo_group(const c10::intrusive_ptr<c10d::Store>& store,
+                                                  const GlooRanks::Place& place,
+                                                  const c10::intrusive_ptr<c10d::ProcessGroupGloo::Options>& options) {
+  auto gloo = c10::make_intrusive<c10d::ProcessGroupGloo>(store, place.rank, place.size, options);
+#if TORCH_VERSION_MAJOR >= 2
+  auto group = c10::make_intrusive<c10d::ProcessGroup>(store, place.rank, place.size);
+  group->setDefaultBackend(c10d::ProcessGroup::BackendType::GLOO);
+  group->setBackend(c10::DeviceType::CPU, c10d::ProcessGroup::BackendType::GLOO, gloo);
+  return group;
+#else
+  return gloo;
+#endif
+}
+
 void check(const at::Tensor& tensor) {
   require<InputError>(tensor.is_contiguous() && tensor.device().is_cpu(), "ranks exchange contiguous tensors on the ",
                       "CPU, but this one is ", tensor.toString(), " of ", tensor.sizes());
@@ -64,9 +80,8 @@ GlooRanks::GlooRanks(const TcpRankStore& store, const Place& place, std::shared_
     auto options = c10d::ProcessGroupGloo::Options::create(kNoLimit);
     options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(place.address));
     options->threads = kGlooThreads;
-    handle_->process_group = c10::make_intrusive<c10d::ProcessGroupGloo>(
-        c10::make_intrusive<c10d::PrefixStore>(place.prefix + "gloo", store.handle().store), place.rank, place.size,
-        options);
+    handle_->process_group =
+        gloo_group(c10::make_intrusive<c10d::PrefixStore>(place.prefix + "gloo", store.handle().store), place, options);
   } catch (const std::exception& error) {
     throw_connection_lost(place.rank, error);
   }
