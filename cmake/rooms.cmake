@@ -25,17 +25,12 @@ function(routing_compile_options target)
   target_link_libraries(${target} PUBLIC OpenMP::OpenMP_CXX)
 endfunction()
 
-# For what computes little itself: there compiling takes longer than running. GCC 14 takes the precompiled header of -O2
-# only with this setting of -O2, and at -O1 it warns of optional values that are never read.
+# For what computes little itself: there compiling takes longer than running. GCC 13 and later refuse a precompiled header
+# of -O2 at -O1.
 function(routing_compile_quickly target)
-  set(options -O1 -Wno-maybe-uninitialized)
-  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13
-     AND CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64")
-    list(APPEND options -munroll-only-small-loops)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+    target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
   endif()
-  foreach(option IN LISTS options)
-    target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:${option}>)
-  endforeach()
 endfunction()
 
 # Whatever a source is about, GCC spends three seconds on the templates of torch's headers.
