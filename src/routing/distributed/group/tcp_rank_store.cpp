@@ -4,6 +4,7 @@
 #include "routing/distributed/watch/rank_status.h"
 
 #include <c10/util/Logging.h>
+#include <torch/version.h>
 
 #include <cerrno>
 #include <system_error>
@@ -51,6 +52,9 @@ TcpRankStore::TcpRankStore(const StoreAddress& address, Role role, std::chrono::
   options.port = address.port;
   options.isServer = role == Role::keep;
   options.waitWorkers = false;
+#if TORCH_VERSION_MAJOR >= 2
+  options.useLibuv = false;  // which Debian's libtorch is built without
+#endif
   // c10d counts in whole seconds here, and tries no more in the last of them.
   const std::chrono::milliseconds limit = std::chrono::ceil<std::chrono::seconds>(patience);
   options.timeout = limit + std::chrono::seconds(1);
