@@ -36,7 +36,8 @@ Archive open_archive(const std::filesystem::path& path) {
   zip_error_init_with_code(&error, code);
   const std::string reason = zip_error_strerror(&error);
   zip_error_fini(&error);
-  require<FileError>(code != ZIP_ER_NOZIP, path.string(),
+  constexpr int kTruncated = 35;  // ZIP_ER_TRUNCATED_ZIP, which libzip has since 1.11
+  require<FileError>(code != ZIP_ER_NOZIP && code != kTruncated, path.string(),
                      ": is not a zip archive, as NumPy's .npz files are, or its end is cut off; fetch it again");
   throw FileError(path.string() + ": cannot be opened as a zip archive: " + reason + "; fetch it again");
 }

@@ -53,7 +53,7 @@ TcpRankStore::TcpRankStore(const StoreAddress& address, Role role, std::chrono::
   options.isServer = role == Role::keep;
   options.waitWorkers = false;
 #if TORCH_VERSION_MAJOR >= 2
-  options.useLibuv = false;  // which Debian's libtorch is built without
+  options.useLibUV = false;  // which Debian's libtorch is built without
 #endif
   // c10d counts in whole seconds here, and tries no more in the last of them.
   const std::chrono::milliseconds limit = std::chrono::ceil<std::chrono::seconds>(patience);
