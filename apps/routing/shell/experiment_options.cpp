@@ -16,8 +16,10 @@ void add_experiment_options(CLI::App& app, ExperimentOptions& options) {
   model.add(kSettingsOption, options.settings);
   OptionGroup run_group(app, "Run");
   std::vector<std::string>& given = options.short_settings;
-  run_group.add_key({"--data PATH", "any file, read as bytes, or the folder of a data set: see routing data info"},
-                    "data.path", given);
+  run_group.add_key(
+      {"--data PATH",
+       "any file, read as bytes; a folder of texts or a data set; or 'code/**/*.c': see routing data info"},
+      "data.path", given);
   run_group.flag(kRequireWholeFlag, options.require_whole);
   run_group.add_key({"--steps N", "optimiser steps"}, "train.steps", given);
   run_group.add_key({"--minutes M", "stop after M minutes, state saved"}, "train.minutes", given);

@@ -99,7 +99,7 @@ TEST_F(TextFilesTest, SourcesWithTestsAndNoTrainAreOneTextAndSaySo) {
   write("test/main.c", "n");
   const auto source = open_text(folder());
   EXPECT_EQ(documents_of(*source, "train"), (std::vector<std::string>{"m", "n"}));
-  EXPECT_EQ(source->facts().note, "1 file is named like valid or test and read with the rest: there is no train");
+  EXPECT_EQ(source->facts().note, "1 file is in a folder called valid or test and read with the rest");
 }
 
 TEST_F(TextFilesTest, PartsBesideOtherTextsAreRefused) {
@@ -109,6 +109,13 @@ TEST_F(TextFilesTest, PartsBesideOtherTextsAreRefused) {
                            ": has train.txt, which is a part, and letters.txt, which is not; 1 file is not named after "
                            "train, valid or test: move them away, or name the files that you mean with a pattern such "
                            "as '*.txt'");
+}
+
+// It would be learned from.
+TEST_F(TextFilesTest, ATestAmongOtherTextsIsRefused) {
+  write("book.txt", "b");
+  write("test.txt", "e");
+  EXPECT_NE(message().find("has test.txt, which is a part, and book.txt, which is not"), std::string::npos);
 }
 
 TEST_F(TextFilesTest, NothingToReadIsRefused) {

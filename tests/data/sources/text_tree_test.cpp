@@ -4,6 +4,8 @@
 #include "routing/core/error.h"
 
 #include <string>
+#include <unistd.h>
+#include <utility>
 #include <vector>
 
 namespace routing::text_tree_test {
@@ -50,19 +52,43 @@ TEST_F(TextTrees, PatternsStandForNamesAndFolders) {
   EXPECT_FALSE(is_pattern(put("odd*name")));
 }
 
-TEST(PartInName, IsFoundInFilesOfDataAndInTheFirstFolder) {
+TEST_F(TextTrees, AFolderThatCannotBeListedIsNamed) {
+  constexpr uid_t kNobody = 65534;
+  put("a/x");
+  std::filesystem::permissions(folder() / "a", std::filesystem::perms::none);
+  // Root may list every folder.
+  const uid_t user = ::geteuid();
+  if (user == 0) ASSERT_EQ(::seteuid(kNobody), 0);
+  const std::string message = message_of<FileError>([&] { texts_below(folder()); });
+  if (user == 0) ASSERT_EQ(::seteuid(user), 0);
+  std::filesystem::permissions(folder() / "a", std::filesystem::perms::owner_all);
+  EXPECT_NE(message.find("a: cannot be listed"), std::string::npos) << message;
+}
+
+TEST(PartInName, IsAWordOfAFilesNameUnlessItIsAProgramSource) {
   for (const auto& [name, part] :
-       std::vector<std::pair<std::string, std::string>>{{"train.txt", "train"},       {"ptb.train.txt", "train"},
-                                                        {"ptb.valid.txt", "valid"},   {"ptb.test.txt", "test"},
-                                                        {"train-00001.txt", "train"}, {"dev.csv", "valid"},
-                                                        {"Validation.TSV", ""},       {"val.json", "valid"},
-                                                        {"wiki.test.tokens", "test"}, {"x.train.txt.gz", "train"},
-                                                        {"test/a.c", "test"},         {"training/deep/b.xyz", "train"},
-                                                        {"deep/test/b.xyz", ""},      {"train-test.txt", ""},
-                                                        {"trains.txt", ""},           {"train.py", ""},
-                                                        {"test_sort.c", ""},          {"test-drivers/a.c", ""},
-                                                        {"letters.txt", ""},          {"a/attest.txt", ""}}) {
-    EXPECT_EQ(part_in_name("root/" + name, "root"), part) << name;
+       std::vector<std::pair<std::string, std::string>>{{"train.txt", "train"},      {"ptb.train.txt", "train"},
+                                                        {"ptb.valid.txt", "valid"},  {"ptb.test.txt", "test"},
+                                                        {"dev.csv", "valid"},        {"train-00001.txt", "train"},
+                                                        {"Validation.TSV", "valid"}, {"val.json", "valid"},
+                                                        {"TRAIN.TXT", "train"},      {"wiki.test.tokens", "test"},
+                                                        {"x.train.txt.gz", "train"}, {"test.md", "test"},
+                                                        {"train.bpe.en", "train"},   {"train-test.txt", ""},
+                                                        {"trains.txt", ""},          {"train.py", ""},
+                                                        {"test_sort.c", ""},         {"test.H", ""},
+                                                        {"letters.txt", ""},         {"attest.txt", ""}}) {
+    EXPECT_EQ(part_in_file_name("root/" + name), part) << name;
+  }
+}
+
+TEST(PartInName, IsTheWholeNameOfTheFirstFolder) {
+  for (const auto& [name, part] : std::vector<std::pair<std::string, std::string>>{{"test/a.c", "test"},
+                                                                                   {"training/deep/b.xyz", "train"},
+                                                                                   {"Dev/b", "valid"},
+                                                                                   {"deep/test/b.xyz", ""},
+                                                                                   {"test-drivers/a.c", ""},
+                                                                                   {"test", ""}}) {
+    EXPECT_EQ(part_in_folder_name("root/" + name, "root"), part) << name;
   }
 }
 

@@ -34,9 +34,17 @@ void sort_into_parts(const TextTree& tree, const fs::path& root, SourceFacts& fa
   std::map<std::string, std::vector<fs::path>> named;
   std::vector<fs::path> unnamed;
   std::vector<fs::path> about;
+  const fs::path* binding = nullptr;  // a file that leaves no doubt what it is for
+  std::size_t only_by_folder = 0;
   for (const fs::path& file : tree.files) {
-    const std::string part = part_in_name(file, root);
+    const std::string by_file = part_in_file_name(file);
+    const std::string part = by_file.empty() ? part_in_folder_name(file, root) : by_file;
     (!part.empty() ? named[part] : is_about_the_data(file) ? about : unnamed).push_back(file);
+    if (!by_file.empty() || part == "train") {
+      binding = &file;
+    } else if (!part.empty()) {
+      ++only_by_folder;
+    }
   }
   std::vector<std::string> notes;
   if (tree.binary_files > 0) {
@@ -49,15 +57,14 @@ void sort_into_parts(const TextTree& tree, const fs::path& root, SourceFacts& fa
     if (!about.empty()) notes.push_back(counted(about.size(), "file", "about the data and left out"));
   } else {
     const auto shown = [&](const fs::path& file) { return file.lexically_relative(root).string(); };
-    require<FileError>(!named.contains("train"), root.string(), ": has ",
-                       named.contains("train") ? shown(named["train"].front()) : "", ", which is a part, and ",
-                       unnamed.empty() ? "" : shown(unnamed.front()), ", which is not; ",
-                       counted(unnamed.size(), "file", "not named after train, valid or test"),
-                       ": move them away, or name the files that you mean with a pattern such as '*.txt'");
-    std::size_t others = 0;
-    for (const auto& [part, files] : named) others += files.size();
-    if (others > 0) {
-      notes.push_back(counted(others, "file", "named like valid or test and read with the rest: there is no train"));
+    if (binding != nullptr) {
+      throw FileError(root.string() + ": has " + shown(*binding) + ", which is a part, and " + shown(unnamed.front()) +
+                      ", which is not; " + counted(unnamed.size(), "file", "not named after train, valid or test") +
+                      ": move them away, or name the files that you mean with a pattern such as '*.txt'");
+    }
+    // The tests in a folder of sources.
+    if (only_by_folder > 0) {
+      notes.push_back(counted(only_by_folder, "file", "in a folder called valid or test and read with the rest"));
     }
     facts.parts = {{.name = "train", .files = tree.files}};
   }

@@ -15,9 +15,9 @@ namespace routing {
 // one
 //                           part called train
 //
-// Parts are taken from names only if every text has one (READMEs and licences do not count). A train beside texts that
-// no name gives to a part is refused: which of them to learn from nobody can know. Texts that look like test or valid
-// with no train beside them, as in a folder of sources with tests, are read with the others, and the facts say so.
+// Parts are taken from names only if every text has one (READMEs and licences do not count). Files named after a part,
+// or a folder called train, beside texts that no name gives to a part are refused: which to learn from nobody can know.
+// Folders called test or valid among others, as in a tree of sources, are read with the rest, and the facts say so.
 //
 // Such data are not a known set, so nothing is ever missing.
 //

@@ -45,15 +45,17 @@ void add_file(const fs::path& file, TextTree& tree) {
 template <class Visit>
 void for_each_file(const fs::path& folder, const Visit& visit) {
   std::error_code failure;
-  fs::recursive_directory_iterator entries(folder, fs::directory_options::skip_permission_denied, failure);
+  fs::recursive_directory_iterator entries(folder, failure);
   require<FileError>(!failure, folder.string(), ": cannot be listed: ", failure.message(), "; check its permissions");
-  for (; entries != fs::recursive_directory_iterator(); entries.increment(failure)) {
-    require<FileError>(!failure, folder.string(), ": cannot be listed: ", failure.message(), "; check its permissions");
-    if (is_hidden(entries->path())) {
+  while (entries != fs::recursive_directory_iterator()) {
+    const fs::path last = entries->path();
+    if (is_hidden(last)) {
       entries.disable_recursion_pending();
     } else if (entries->is_regular_file(failure)) {
-      visit(entries->path());
+      visit(last);
     }
+    entries.increment(failure);
+    require<FileError>(!failure, last.string(), ": cannot be listed: ", failure.message(), "; check its permissions");
   }
 }
 
@@ -71,13 +73,18 @@ bool fits(fs::path::iterator name, fs::path::iterator name_end, fs::path::iterat
   return fits(std::next(name), name_end, std::next(part), part_end);
 }
 
+std::string in_lower_case(std::string text) {
+  for (char& letter : text) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  return text;
+}
+
 // The words of a name: "ptb.train-01.txt" has ptb, train, 01 and txt.
 std::set<std::string> words_of(const std::string& name) {
   std::set<std::string> words;
   std::string word;
-  for (const char letter : name + ".") {
+  for (const char letter : in_lower_case(name) + ".") {
     if (std::isalnum(static_cast<unsigned char>(letter)) != 0) {
-      word += static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+      word += letter;
     } else if (!word.empty()) {
       words.insert(std::exchange(word, ""));
     }
@@ -101,11 +108,14 @@ std::string part_of_words(const std::set<std::string>& words) {
   return found;
 }
 
-bool holds_data(const fs::path& file) {
-  static const std::set<std::string> endings{"",     ".txt",  ".text",  ".tokens", ".raw", ".csv",
-                                             ".tsv", ".json", ".jsonl", ".xml",    ".en",  ".de"};
+bool is_program_source(const fs::path& file) {
+  static const std::set<std::string> endings{
+      ".asm",   ".bash", ".c",   ".cc",  ".cmake", ".cpp", ".cs",    ".css",  ".cu", ".cxx", ".f90",
+      ".go",    ".h",    ".hh",  ".hpp", ".hs",    ".inl", ".ipynb", ".java", ".jl", ".js",  ".kt",
+      ".lua",   ".m",    ".mk",  ".ml",  ".php",   ".pl",  ".pm",    ".py",   ".r",  ".rb",  ".rs",
+      ".scala", ".sh",   ".sql", ".s",   ".swift", ".tcl", ".ts",    ".tsx",  ".v",  ".vhd", ".zig"};
   const fs::path name = is_compressed(file) ? file.stem() : file.filename();
-  return endings.contains(name.extension().string());
+  return endings.contains(in_lower_case(name.extension().string()));
 }
 
 }  // namespace
@@ -141,15 +151,13 @@ TextTree texts_matching(const fs::path& pattern) {
   return tree;
 }
 
-std::string part_in_name(const fs::path& file, const fs::path& root) {
-  if (holds_data(file)) {
-    std::set<std::string> words = words_of(file.filename().string());
-    const std::string part = part_of_words(words);
-    if (!part.empty()) return part;
-  }
+std::string part_in_file_name(const fs::path& file) {
+  return is_program_source(file) ? "" : part_of_words(words_of(file.filename().string()));
+}
+
+std::string part_in_folder_name(const fs::path& file, const fs::path& root) {
   const fs::path below = file.lexically_relative(root);
   if (std::distance(below.begin(), below.end()) < 2) return "";
-  // A folder is named after a part as a whole: "test", not "test-drivers".
   const std::set<std::string> words = words_of(below.begin()->string());
   return words.size() == 1 ? part_of_words(words) : "";
 }

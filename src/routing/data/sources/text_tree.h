@@ -14,7 +14,7 @@ struct TextTree {
 };
 
 // All files below a folder, of whatever extension: but for hidden ones and folders, and binary files. What ends in .gz
-// or .dz counts as text. Links to folders are not followed. A FileError if the folder cannot be listed.
+// or .dz counts as text. Links to folders are not followed. A FileError if the folder or one below cannot be listed.
 TextTree texts_below(const std::filesystem::path& folder);
 
 // The files that a path with * (part of a name), ? (one character) or ** (any folders) stands for, sorted; as
@@ -22,9 +22,10 @@ TextTree texts_below(const std::filesystem::path& folder);
 TextTree texts_matching(const std::filesystem::path& pattern);
 bool is_pattern(const std::filesystem::path& path);
 
-// train, valid or test, if a file says so itself or its first folder below the root does: "ptb.train.txt",
-// "wiki-test.tokens", "dev.csv", "validation/1.txt"; else empty. File names count only for files that hold data:
-// train.py and test_sort.c are sources.
-std::string part_in_name(const std::filesystem::path& file, const std::filesystem::path& root);
+// train, valid or test, if the name of a file has such a word: "ptb.train.txt", "wiki-test.tokens", "dev.csv"; else
+// empty. Names of program sources do not count: train.py and test_sort.c are about training and tests.
+std::string part_in_file_name(const std::filesystem::path& file);
+// Likewise by the first folder below the root, if that is its whole name: "validation/1.txt".
+std::string part_in_folder_name(const std::filesystem::path& file, const std::filesystem::path& root);
 
 }  // namespace routing
