@@ -58,9 +58,13 @@ TEST_F(TextTrees, AFolderThatCannotBeListedIsNamed) {
   std::filesystem::permissions(folder() / "a", std::filesystem::perms::none);
   // Root may list every folder.
   const uid_t user = ::geteuid();
-  if (user == 0) ASSERT_EQ(::seteuid(kNobody), 0);
+  if (user == 0) {
+    ASSERT_EQ(::seteuid(kNobody), 0);
+  }
   const std::string message = message_of<FileError>([&] { texts_below(folder()); });
-  if (user == 0) ASSERT_EQ(::seteuid(user), 0);
+  if (user == 0) {
+    ASSERT_EQ(::seteuid(user), 0);
+  }
   std::filesystem::permissions(folder() / "a", std::filesystem::perms::owner_all);
   EXPECT_NE(message.find("a: cannot be listed"), std::string::npos) << message;
 }
