@@ -91,7 +91,8 @@ TEST_F(CliHeads, AFullHeadKeepsEverythingAndALocalModelHasNoContentHeads) {
 TEST_F(CliHeads, MistakesAreNamedBeforeAnythingIsWritten) {
   train_on_bytes(1);
   for (const std::string command : {"jsd", "recall"}) {
-    expect_refused("analyze " + command, {"RUN is missing"});
+    expect_refused("analyze " + command,
+                   {"error: analyze " + command + ": RUN is missing: the folder that routing train --out wrote"});
     expect_refused("analyze " + command + " run --out heads.gif", {"heads.gif"});
     expect_refused("analyze " + command + " run --out a.png --sequence-length 100000",
                    {"100000", "another part or shorter"});

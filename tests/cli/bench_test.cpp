@@ -231,19 +231,19 @@ TEST_F(BenchCli, ATableNamesItsColumnsAndTheMachine) {
 }
 
 TEST_F(BenchCli, MistakesEndWithTwoBeforeAnythingIsMeasured) {
-  expect_refused("bench attention --pattern local,treshold", {"'treshold' is not known", "did you mean threshold?"});
-  expect_refused("bench attention --precision fp23", {"'fp23'", "did you mean fp32?"});
+  expect_refused("bench attention --pattern local,treshold", {"'treshold' is not known", "did you mean 'threshold'?"});
+  expect_refused("bench attention --precision fp23", {"'fp23'", "did you mean 'fp32'?"});
   expect_refused("bench attention --pass backwards", {"'backwards'", "forward+backward"});
   expect_refused("bench attention -n 128 --window 129", {"window 129", "128 tokens", "--window"});
   expect_refused("bench attention --repeats 4", {"repeats is 4", "at least 5", "--repeats"});
   expect_refused("bench attention --heads 0", {"--heads", "0 is out of range"});
   expect_refused("bench attention --patern local", {"unknown option '--patern'", "did you mean '--pattern'?"});
-  expect_refused("bench train --content rooting", {"'rooting'", "did you mean routing?"});
+  expect_refused("bench train --content rooting", {"'rooting'", "did you mean 'routing'?"});
   expect_refused("bench train --width 100 --heads 3", {"100", "3"});
   expect_refused("bench train --preset tiny", {"tiny"});
-  expect_refused("bench decode --content rooting", {"'rooting'", "did you mean routing?"});
+  expect_refused("bench decode --content rooting", {"'rooting'", "did you mean 'routing'?"});
   expect_refused("bench decode --content random", {"random heads", "--content"});
-  expect_refused("bench decode --precision fp23", {"'fp23'", "did you mean fp32?"});
+  expect_refused("bench decode --precision fp23", {"'fp23'", "did you mean 'fp32'?"});
   expect_refused("bench decode --positions 0", {"--positions", "0 is out of range"});
   expect_refused("bench decode --repeats 4", {"repeats is 4", "--repeats"});
   expect_refused("bench scaling --from 2048 --to 1024", {"2048", "1024"});

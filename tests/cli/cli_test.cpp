@@ -99,6 +99,14 @@ TEST_F(Cli, UnknownOptionExitsWithTwoAndNamesTheNearest) {
   expect_refused("info --thread 2", {"unknown option '--thread'", "did you mean '--threads'?"});
   expect_refused("--thread=2 info", {"unknown option '--thread'", "did you mean '--threads'?"});
   expect_refused("info -x", {"unknown option '-x'"});
+  expect_refused("train --device cuda", {"train: unknown option '--device'; everything runs on the processor"});
+  expect_refused("train --epochs 3", {"unknown option '--epochs'; training is counted in steps"});
+  expect_refused("train --seq-len 512", {"sequence"});
+  expect_refused("train --set dropout=0.1",
+                 {"unknown configuration key 'dropout'; did you mean", "'model.residual_dropout'"});
+  expect_refused("train --set lr=0.1", {"unknown configuration key 'lr'; did you mean 'train.learning_rate'?"});
+  const std::string far = run("train --zzzzzz 1").err;
+  EXPECT_FALSE(contains(far, "did you mean")) << far;
 }
 
 TEST_F(Cli, UnknownCommandExitsWithTwoAndNamesTheNearest) {

@@ -38,6 +38,8 @@ TEST_F(CliGenerate, ContinuesAPromptWhereverItComesFromToItsEndOrAStopText) {
   EXPECT_EQ(stopped["stop_reason"], "stop text");
   EXPECT_EQ(stopped["text"], outcome.out.substr(0, cut));
   EXPECT_EQ(stopped["new_tokens"], cut + 4);
+  const auto line = objects(R"(--prompt 'line 4' -n 30 --stop '\n')").front();
+  EXPECT_EQ(line["text"], outcome.out.substr(0, outcome.out.find('\n')));
 }
 
 TEST_F(CliGenerate, TheSameSeedGivesTheSameBytesWhateverTheBatchAndTheThreads) {

@@ -37,7 +37,7 @@ TEST_F(Cli, PresetsShowsTheFileOfOne) {
   const Outcome shown = run("presets --show cifar10-random");
   EXPECT_EQ(shown.exit_code, 0);
   EXPECT_TRUE(contains(shown.out, "base = \"cifar10-paper\"\nname = \"cifar10-random\"\n")) << shown.out;
-  expect_refused("presets --show cifar10-randm", {"cifar10-randm", "did you mean cifar10-random?"});
+  expect_refused("presets --show cifar10-randm", {"cifar10-randm", "did you mean 'cifar10-random'?"});
 }
 
 TEST_F(Cli, InfoOfAPresetAddsUp) {

@@ -108,7 +108,7 @@ TEST(AttentionRules, WordsGoBothWaysAndUnknownOnesNameTheNearest) {
     parse_word<Merge>("meen", "merge");
     FAIL();
   } catch (const ConfigError& error) {
-    EXPECT_STREQ(error.what(), "merge: 'meen' is not known; choose one of mean, lse (did you mean mean?)");
+    EXPECT_STREQ(error.what(), "merge: 'meen' is not known; choose one of mean, lse (did you mean 'mean'?)");
   }
 }
 

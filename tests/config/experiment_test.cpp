@@ -37,20 +37,21 @@ TEST(ExperimentWords, GoBothWays) {
 
 TEST(ExperimentWords, UnknownOnesNameTheKeyAndTheNearest) {
   EXPECT_EQ(refusal_of([] { parse_word<NormPlacement>("prae", "model.norm"); }),
-            "model.norm: 'prae' is not known; choose one of post, pre (did you mean pre?)");
+            "model.norm: 'prae' is not known; choose one of post, pre (did you mean 'pre'?)");
   EXPECT_EQ(refusal_of([] { parse_word<FeedforwardKind>("gegl", "model.feedforward"); }),
-            "model.feedforward: 'gegl' is not known; choose one of relu, geglu (did you mean geglu?)");
+            "model.feedforward: 'gegl' is not known; choose one of relu, geglu (did you mean 'geglu'?)");
   EXPECT_EQ(
       refusal_of([] { parse_word<OptimizerKind>("admw", "train.optimizer"); }),
-      "train.optimizer: 'admw' is not known; choose one of adam, adamw, adafactor, adafactorw (did you mean adamw?)");
-  EXPECT_TRUE(refusal_of([] { parse_word<DataFormat>("cifar", "data.format"); }).ends_with("(did you mean cifar10?)"));
+      "train.optimizer: 'admw' is not known; choose one of adam, adamw, adafactor, adafactorw (did you mean 'adamw'?)");
   EXPECT_TRUE(
-      refusal_of([] { parse_word<PositionKind>("lerned", "model.positions"); }).ends_with("(did you mean learned?)"));
-  EXPECT_TRUE(refusal_of([] { parse_word<TokenKind>("wrods", "data.tokens"); }).ends_with("(did you mean words?)"));
+      refusal_of([] { parse_word<DataFormat>("cifar", "data.format"); }).ends_with("(did you mean 'cifar10'?)"));
   EXPECT_TRUE(
-      refusal_of([] { parse_word<ScheduleKind>("rsqt", "train.schedule"); }).ends_with("(did you mean rsqrt?)"));
-  EXPECT_TRUE(refusal_of([] { parse_word<DataOrder>("cops", "train.order"); }).ends_with("(did you mean crops?)"));
-  EXPECT_TRUE(refusal_of([] { parse_word<Precision>("bf61", "train.precision"); }).ends_with("(did you mean bf16?)"));
+      refusal_of([] { parse_word<PositionKind>("lerned", "model.positions"); }).ends_with("(did you mean 'learned'?)"));
+  EXPECT_TRUE(refusal_of([] { parse_word<TokenKind>("wrods", "data.tokens"); }).ends_with("(did you mean 'words'?)"));
+  EXPECT_TRUE(
+      refusal_of([] { parse_word<ScheduleKind>("rsqt", "train.schedule"); }).ends_with("(did you mean 'rsqrt'?)"));
+  EXPECT_TRUE(refusal_of([] { parse_word<DataOrder>("cops", "train.order"); }).ends_with("(did you mean 'crops'?)"));
+  EXPECT_TRUE(refusal_of([] { parse_word<Precision>("bf61", "train.precision"); }).ends_with("(did you mean 'bf16'?)"));
 }
 
 TEST(ContentLayers, AreRangesOfTheStack) {
@@ -272,8 +273,7 @@ TEST(CrossAttention, HasFullHeadsThenThoseOfItsContentWithoutCommonTime) {
             "attention.heads");
   config.attention.cross_content = PatternKind::strided;
   EXPECT_EQ(refusal_of([&] { cross_attention_of_layer(config, 0); }),
-            "attention.cross_content: 'strided' is not known; choose one of full, local, random, lsh, routing (did you "
-            "mean random?)");
+            "attention.cross_content: 'strided' is not known; choose one of full, local, random, lsh, routing");
 }
 
 TEST(SourceLength, IsThatOfTheTargetUnlessItHasItsOwn) {

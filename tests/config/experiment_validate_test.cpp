@@ -299,7 +299,7 @@ TEST(ValidateExperiment, ContentIsAKnownPatternInLayersThatExist) {
   C config;
   EXPECT_EQ(refusal_of([&] { set_key(config, "attention.content", "routed"); }),
             "attention.content: 'routed' is not known; choose one of local, full, strided, random, lsh, routing (did "
-            "you mean routing?)");
+            "you mean 'routing'?)");
   EXPECT_EQ(refusal_after([](C& c) { c.attention.content_layers = "top 5"; }),
             "attention.content_layers 'top 5' needs 5 layers, but model.layers is 4; change attention.content_layers "
             "or raise model.layers");
@@ -324,7 +324,7 @@ TEST(ValidateExperiment, EvaluationReadsASplitThatHasBytesWithoutGaps) {
             "or change data.split");
   EXPECT_EQ(refusal_after([](C& c) { c.data.split = "rest/0/2000000", c.eval.split = "test"; }), "accepted");
   EXPECT_EQ(refusal_after([](C& c) { c.eval.split = "tets"; }),
-            "eval.split: 'tets' is not known; choose one of train, valid, test (did you mean test?)");
+            "eval.split: 'tets' is not known; choose one of train, valid, test (did you mean 'test'?)");
   EXPECT_TRUE(refusal_after([](C& c) { c.data.split = "90%/10%"; }).starts_with("data.split: '90%/10%' has 2 parts"));
   EXPECT_EQ(refusal_after([](C& c) { c.eval.stride = 2049; }),
             "eval.stride 2049 is longer than train.sequence_length 2048, so that tokens would be left out; lower "

@@ -154,12 +154,12 @@ TEST(ExperimentKeys, ARefusalSaysWhatTheValueMustBe) {
   EXPECT_EQ(refusal_of_value("model.tied_output", "yes"), "model.tied_output: 'yes' is neither true nor false");
   EXPECT_EQ(refusal_of_value("train.schedule", "cosin"),
             "train.schedule: 'cosin' is not known; choose one of constant, vaswani, cosine, rsqrt (did you mean "
-            "cosine?)");
+            "'cosine'?)");
   EXPECT_EQ(refusal_of_value("attention.content", "ruoting"),
             "attention.content: 'ruoting' is not known; choose one of local, full, strided, random, lsh, routing (did "
-            "you mean routing?)");
+            "you mean 'routing'?)");
   EXPECT_EQ(refusal_of_value("eval.split", "vaild"),
-            "eval.split: 'vaild' is not known; choose one of train, valid, test (did you mean valid?)");
+            "eval.split: 'vaild' is not known; choose one of train, valid, test (did you mean 'valid'?)");
 }
 
 TEST(RoutingPresetKey, ResetsTheSectionButKeepsClustersWindowAndHeads) {
@@ -174,7 +174,7 @@ TEST(RoutingPresetKey, ResetsTheSectionButKeepsClustersWindowAndHeads) {
     EXPECT_EQ(config, rest) << "nothing else changes";
   }
   EXPECT_EQ(refusal_of_value("routing.preset", "oures"),
-            "routing.preset: 'oures' is not known; choose one of paper, code, ours (did you mean ours?)");
+            "routing.preset: 'oures' is not known; choose one of paper, code, ours (did you mean 'ours'?)");
 }
 
 TEST(RoutingPresetKey, CannotBeReadAndIsNoneOfTheKeys) {

@@ -72,7 +72,7 @@ TEST(Presets, AllBeginWithACommentThatSaysWhatTheyAre) {
 
 TEST(Presets, AnUnknownOneNamesTheNearest) {
   const std::string message =
-      "preset: 'tiny-enwk8' is not known; did you mean tiny-enwik8? `routing presets` lists all";
+      "preset: 'tiny-enwk8' is not known; did you mean 'tiny-enwik8'? `routing presets` lists all";
   EXPECT_EQ(refusal_of([] { preset_text("tiny-enwk8"); }), message);
   EXPECT_EQ(refusal_of([] { preset_summary("tiny-enwk8"); }), message);
 }

@@ -154,10 +154,10 @@ TEST(Environment, TheRoutingPresetHasAVariable) {
 TEST(Environment, AnUnknownVariableNamesTheNearest) {
   EXPECT_EQ(refusal_of_sources({.environment = {{"ROUTING_TRAIN_STESP", "5"}}}),
             "environment: ROUTING_TRAIN_STESP is not the variable of a configuration key; did you mean "
-            "ROUTING_TRAIN_STEPS? Otherwise unset it");
+            "'ROUTING_TRAIN_STEPS'? Otherwise unset it");
   EXPECT_EQ(refusal_of_sources({.environment = {{"ROUTING_WINDOW", "5"}}}),
             "environment: ROUTING_WINDOW is not the variable of a configuration key; did you mean "
-            "ROUTING_ROUTING_WINDOW? Otherwise unset it");
+            "'ROUTING_ROUTING_WINDOW'? Otherwise unset it");
 }
 
 TEST(Environment, IsReadFromTheProcess) {

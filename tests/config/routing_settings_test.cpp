@@ -206,7 +206,7 @@ TEST(RoutingPresetWords, GoBothWaysAndUnknownOnesNameTheNearest) {
   EXPECT_EQ(to_string(RoutingPreset::code), "code");
   EXPECT_EQ(to_string(RoutingPreset::ours), "ours");
   EXPECT_EQ(refusal_of([] { parse_word<RoutingPreset>("papre", "routing preset"); }),
-            "routing preset: 'papre' is not known; choose one of paper, code, ours (did you mean paper?)");
+            "routing preset: 'papre' is not known; choose one of paper, code, ours (did you mean 'paper'?)");
 }
 
 TEST(RoutingKeys, AreUniqueAndBeginWithTheirTable) {
@@ -285,15 +285,15 @@ TEST(RoutingKeys, AWrongValueIsRefusedByNameAndChangesNothing) {
 TEST(RoutingKeys, WrongWordsAreRefusedWithTheNearest) {
   EXPECT_EQ(refusal_of_value("routing.selection", "treshold"),
             "routing.selection: 'treshold' is not known; choose one of balanced, nearest, threshold (did you mean "
-            "threshold?)");
-  expect_part(refusal_of_value("routing.self", "alowed"), "did you mean allowed?");
-  expect_part(refusal_of_value("routing.merge", "men"), "did you mean mean?");
-  expect_part(refusal_of_value("routing.relative", "true_ofset"), "did you mean true_offset?");
-  expect_part(refusal_of_value("routing.update", "summ"), "did you mean sum?");
-  expect_part(refusal_of_value("routing.update_from", "argmin"), "did you mean argmax?");
-  expect_part(refusal_of_value("routing.separate_update", "pooling"), "did you mean pooled?");
-  expect_part(refusal_of_value("routing.init", "gausian"), "did you mean gaussian?");
-  expect_part(refusal_of_value("routing.balance", "non"), "did you mean none?");
+            "'threshold'?)");
+  expect_part(refusal_of_value("routing.self", "alowed"), "did you mean 'allowed'?");
+  expect_part(refusal_of_value("routing.merge", "men"), "did you mean 'mean'?");
+  expect_part(refusal_of_value("routing.relative", "true_ofset"), "did you mean 'true_offset'?");
+  expect_part(refusal_of_value("routing.update", "summ"), "did you mean 'sum'?");
+  expect_part(refusal_of_value("routing.update_from", "argmin"), "did you mean 'argmax'?");
+  expect_part(refusal_of_value("routing.separate_update", "pooling"), "did you mean 'pooled'?");
+  expect_part(refusal_of_value("routing.init", "gausian"), "did you mean 'gaussian'?");
+  expect_part(refusal_of_value("routing.balance", "non"), "did you mean 'none'?");
 }
 
 TEST(RoutingKeys, WrongNumbersAreRefused) {

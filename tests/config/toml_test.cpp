@@ -222,7 +222,7 @@ TEST(ApplyToml, AnUnknownKeyIsRefusedWithItsLineAndTheNearest) {
 
 TEST(ApplyToml, AnUnknownSectionIsRefusedWithItsLineAndTheNearest) {
   EXPECT_EQ(refusal_of_file("name = 'x'\n\n[trian]\nsteps = 1\n"),
-            "my.toml:3: unknown section [trian]; did you mean [train]?");
+            "my.toml:3: unknown section [trian]; did you mean 'train'?");
   EXPECT_EQ(refusal_of_file("[train.steps.more]\nx = 1\n"),
             "my.toml:1: train.steps must be a whole number, but the file gives it a section");
   EXPECT_EQ(refusal_of_file("train = 3\n"),
@@ -250,7 +250,7 @@ TEST(ApplyToml, AWrongTypeIsRefusedWithItsLine) {
 
 TEST(ApplyToml, AWrongValueIsRefusedWithItsLine) {
   EXPECT_EQ(refusal_of_file("[train]\norder = \"crop\"\n"),
-            "my.toml:2: train.order: 'crop' is not known; choose one of crops, contiguous (did you mean crops?)");
+            "my.toml:2: train.order: 'crop' is not known; choose one of crops, contiguous (did you mean 'crops'?)");
   EXPECT_EQ(refusal_of_file("[train]\nclip = inf\n"), "my.toml:2: train.clip: 'inf' is not a number");
   EXPECT_EQ(refusal_of_file("[train]\nseed = -1\n"), "my.toml:2: train.seed: '-1' is below 0");
 }

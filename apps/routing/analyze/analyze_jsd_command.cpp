@@ -93,8 +93,8 @@ void print_table(const JsdOptions& options, const ProbedRun& run, const HeadDive
                      " draws of two different heads and a sequence, seed " + std::to_string(options.common.seed)},
        {"unrouted", "share of queries that a " + content + " head does not route; they are left out"},
        {"published",
-        "the paper's 10 layers on WikiText-103; not a target, its local rows stand at wrong positions "
-        "(docs/facts.md E7)"},
+        "the paper's 10 layers on WikiText-103; not a target, because the script behind it puts what local heads "
+        "read at the wrong places (docs/facts.md, E7)"},
        {"data", describe_sequences(options.common, run, result.queries)},
        {"model", describe_model(run)}},
       11);

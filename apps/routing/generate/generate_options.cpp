@@ -41,7 +41,8 @@ void add_end_options(CLI::App& app, GenerateArguments& arguments) {
   OptionGroup end(app, "End");
   end.add({"-n,--max-new-tokens N", "tokens of a sample; default: 256, or as trained for an encoder-decoder"},
           arguments.max_new_tokens, whole_number(1, kMostTokens));
-  end.add({"--stop TEXT", "end before this text; may be repeated"}, arguments.stops);
+  end.add({"--stop TEXT", R"(end before this text; \n is a new line, \t a tab, \\ a backslash; may be repeated)"},
+          arguments.stops);
   end.flag({"--ignore-end", "go on past the token that ends a document"}, arguments.ignore_end);
 }
 
@@ -94,7 +95,19 @@ void refuse_given(const GenerateArguments& arguments, const std::vector<std::str
   }
 }
 
+std::string without_escapes(const std::string& text) {
+  std::string result;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char next = text[i] == '\\' && i + 1 < text.size() ? text[i + 1] : ' ';
+    const bool escaped = next == 'n' || next == 't' || next == '\\';
+    result += !escaped ? text[i] : next == 'n' ? '\n' : next == 't' ? '\t' : next;
+    if (escaped) ++i;
+  }
+  return result;
+}
+
 void finish_generate_options(const CLI::App& app, GenerateArguments& arguments) {
+  for (std::string& stop : arguments.stops) stop = without_escapes(stop);
   for (const CLI::Option* option : app.get_options()) {
     if (option->count() > 0 && !option->get_lnames().empty()) arguments.given.insert("--" + option->get_lnames()[0]);
   }

@@ -1,6 +1,7 @@
 #include "shell/command_line.h"
 
 #include "routing/core/nearest_name.h"
+#include "shell/habits.h"
 
 #include <algorithm>
 #include <sstream>
@@ -106,9 +107,10 @@ std::string option_groups(const CLI::App& app) {
   return text;
 }
 
-std::string did_you_mean(const std::string& name, const std::vector<std::string>& candidates) {
-  const std::string nearest = nearest_name(name, candidates);
-  return nearest.empty() ? "" : "; did you mean '" + nearest + "'?";
+std::string with_guess(const std::string& message, const std::string& name,
+                       const std::vector<std::string>& candidates) {
+  const std::string guess = did_you_mean(name, candidates);
+  return guess.empty() ? message : message + "; " + guess;
 }
 
 std::string list_help_hint(const CLI::App& command) {
@@ -123,12 +125,18 @@ std::string message_start(const CLI::App& command) {
 
 UsageError unknown_option(const std::string& argument, const CLI::App& command) {
   const std::string name = argument.substr(0, argument.find('='));
+  const std::string message = message_start(command) + "unknown option '" + name + "'";
   std::vector<std::string> candidates;
   for (const CLI::Option* option : options_of(command)) {
     for (const std::string& known : option->get_lnames()) candidates.push_back("--" + known);
   }
-  return {message_start(command) + "unknown option '" + name + "'" + did_you_mean(name, candidates),
-          list_help_hint(command)};
+  const auto has = [&](const std::string& option) {
+    return std::find(candidates.begin(), candidates.end(), option) != candidates.end();
+  };
+  if (const HabitAnswer answer = answer_to_habit(name, has); !answer.message.empty()) {
+    return {message + "; " + answer.message, answer.hint.empty() ? list_help_hint(command) : answer.hint};
+  }
+  return {with_guess(message, name, candidates), list_help_hint(command)};
 }
 
 UsageError unknown_word(const std::string& word, const CLI::App& command) {
@@ -137,15 +145,24 @@ UsageError unknown_word(const std::string& word, const CLI::App& command) {
   if (candidates.empty()) {
     return {message_start(command) + "unexpected argument '" + word + "'", list_help_hint(command)};
   }
-  return {message_start(command) + "unknown command '" + word + "'" + did_you_mean(word, candidates),
+  return {with_guess(message_start(command) + "unknown command '" + word + "'", word, candidates),
           list_help_hint(command)};
 }
 
 // CLI11 begins such messages with the name of the option: "--n: 1 required N missing"; in one of them without dashes.
+// What is all in capitals has none: an argument such as RUN.
 std::string option_in(const CLI::ParseError& error) {
   const std::string message = error.what();
   const std::string name = message.substr(0, message.find_first_of(": "));
-  return name.starts_with("-") ? name : "--" + name;
+  const bool is_argument =
+      std::all_of(name.begin(), name.end(), [](char letter) { return letter >= 'A' && letter <= 'Z'; });
+  return name.starts_with("-") || is_argument ? name : "--" + name;
+}
+
+std::string what_is_missing(const std::string& name, const CLI::Option* option) {
+  if (name == "RUN") return name + " is missing: the folder that routing train --out wrote";
+  if (name.starts_with("-") || option == nullptr) return name + " is missing";
+  return name + " is missing: " + option->get_description();
 }
 
 const CLI::Option* find_option(const std::string& name, const CLI::App& command) {
@@ -207,7 +224,7 @@ UsageError explain(const CLI::ParseError& error, CLI::App& program) {
   const std::string start = message_start(command);
   const std::string option = option_in(error);
   if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr) {
-    return {start + option + " is missing", list_help_hint(command)};
+    return {start + what_is_missing(option, find_option(option, command)), list_help_hint(command)};
   }
   if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) {
     return {start + option + what_is_wrong_with_values(find_option(option, command)), list_help_hint(command)};

@@ -22,7 +22,8 @@ void add_experiment_options(CLI::App& app, ExperimentOptions& options) {
       "data.path", given);
   run_group.flag(kRequireWholeFlag, options.require_whole);
   run_group.add_key({"--steps N", "optimiser steps"}, "train.steps", given);
-  run_group.add_key({"--minutes M", "stop after M minutes, state saved"}, "train.minutes", given);
+  run_group.add_key({"--minutes M", "stop after M minutes of the whole run, resumed parts included; state saved"},
+                    "train.minutes", given);
   run_group.add_key({"--seed N", "fixes weights, data order and dropout"}, "train.seed", given);
   run_group.add_key({"--precision P", "of matrix products: fp32, bf16, or auto for what is fastest here"},
                     "train.precision", given);

@@ -217,7 +217,9 @@ TableSpec jsd() {
                  .data = "the folder of wiki.train.tokens, wiki.valid.tokens and wiki.test.tokens"};
   spec.notes = {
       "Mean over the layers of the divergence between a local and a routing head; jsd.md has every layer beside the "
-      "published figures, which are not a target (docs/facts.md E7)."};
+      "published figures. Those are not a target: the script behind them puts what local heads read at the wrong "
+      "places "
+      "(docs/facts.md, E7)."};
   spec.rows = {{.id = "routing",
                 .name = "Routing Transformer",
                 .is_routed = true,

@@ -15,9 +15,9 @@
 namespace routing {
 namespace {
 
-std::string did_you_mean(std::string_view name, const std::vector<std::string>& candidates) {
-  const std::string nearest = nearest_name(name, candidates);
-  return nearest.empty() ? ";" : "; did you mean '" + nearest + "'?";
+std::string guess_at(std::string_view name, const std::vector<std::string>& candidates) {
+  const std::string guess = did_you_mean(name, candidates);
+  return guess.empty() ? "; " : "; " + guess + " ";
 }
 
 std::vector<std::string> ids_of(const TableSpec& spec) {
@@ -103,15 +103,15 @@ const TableSpec& table_spec(std::string_view name) {
     if (spec.name == name) return spec;
     names.push_back(spec.name);
   }
-  throw ConfigError("there is no table '" + std::string(name) + "'" + did_you_mean(name, names) +
-                    " `table_specs` shows all");
+  throw ConfigError("there is no table '" + std::string(name) + "'" + guess_at(name, names) +
+                    "`table_specs` shows all");
 }
 
 const TableRow& table_row(const TableSpec& spec, std::string_view id) {
   const auto found =
       std::find_if(spec.rows.begin(), spec.rows.end(), [&](const TableRow& row) { return row.id == id; });
-  require<ConfigError>(found != spec.rows.end(), spec.name, " has no row '", id, "'", did_you_mean(id, ids_of(spec)),
-                       " `table_specs` shows all");
+  require<ConfigError>(found != spec.rows.end(), spec.name, " has no row '", id, "'", guess_at(id, ids_of(spec)),
+                       "`table_specs` shows all");
   return *found;
 }
 

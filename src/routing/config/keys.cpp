@@ -1,5 +1,6 @@
 #include "routing/config/keys.h"
 
+#include "routing/config/other_names.h"
 #include "routing/core/error.h"
 #include "routing/core/nearest_name.h"
 
@@ -11,21 +12,24 @@ namespace {
 const std::string kRoutingPresetDescription =
     "resets all of routing.* except clusters and window: paper, code or ours; cannot be read";
 
-// Someone who writes `steps` means train.steps, which is far away letter by letter.
-std::string nearest_key(std::string_view name) {
+std::string guess_key(std::string_view name) {
   std::vector<std::string> names = experiment_keys();
   names.emplace_back(kRoutingPresetKey);
+  // Someone who writes `steps` or `model.steps` means train.steps, which is far away letter by letter.
+  const std::string last = "." + std::string(name.substr(name.rfind('.') + 1));
   for (const std::string& key : names) {
-    if (key.ends_with("." + std::string(name))) return key;
+    if (key.ends_with(last)) return did_you_mean(key, {key});
   }
-  return nearest_name(name, names);
+  if (const std::string key(key_called(name)); !key.empty()) return did_you_mean(key, {key});
+  const std::string guess = did_you_mean(name, names);
+  return guess.empty() ? did_you_mean(last.substr(1), names) : guess;
 }
 
 const ConfigKey<ExperimentConfig>& known_key(std::string_view name) {
   if (const auto* const key = find_key(experiment_key_table(), name)) return *key;
-  const std::string nearest = nearest_key(name);
-  throw ConfigError("unknown configuration key '" + std::string(name) + "'" +
-                    (nearest.empty() ? "; docs/configuration.md lists them" : "; did you mean '" + nearest + "'?"));
+  const std::string guess = guess_key(name);
+  throw ConfigError("unknown configuration key '" + std::string(name) + "'; " +
+                    (guess.empty() ? "docs/configuration.md lists them" : guess));
 }
 
 void apply_routing_preset(RoutingSettings& settings, const std::string& value) {

@@ -34,8 +34,9 @@ const std::vector<std::string>& preset_names() {
 const std::string& preset_text(std::string_view name) {
   const auto found = presets().find(name);
   if (found != presets().end()) return found->second;
-  throw ConfigError("preset: '" + std::string(name) + "' is not known; did you mean " +
-                    nearest_name(name, preset_names()) + "? `routing presets` lists all");
+  const std::string guess = did_you_mean(name, preset_names());
+  throw ConfigError("preset: '" + std::string(name) + "' is not known; " + guess + (guess.empty() ? "" : " ") +
+                    "`routing presets` lists all");
 }
 
 std::string preset_summary(std::string_view name) {

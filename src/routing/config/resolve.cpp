@@ -40,12 +40,11 @@ std::string key_of_variable(const std::string& variable) {
     if (variables.back() == variable) return key;
   }
   // The section routing is easily taken for the prefix, which looks the same.
-  std::string nearest = std::string(kPrefix) + variable;
-  if (std::find(variables.begin(), variables.end(), nearest) == variables.end()) {
-    nearest = nearest_name(variable, variables);
-  }
-  throw ConfigError("environment: " + variable + " is not the variable of a configuration key; did you mean " +
-                    nearest + "? Otherwise unset it");
+  const std::string with_section = std::string(kPrefix) + variable;
+  const bool lacks_section = std::find(variables.begin(), variables.end(), with_section) != variables.end();
+  const std::string guess = lacks_section ? "did you mean '" + with_section + "'?" : did_you_mean(variable, variables);
+  throw ConfigError("environment: " + variable + " is not the variable of a configuration key; " + guess +
+                    (guess.empty() ? "unset it" : " Otherwise unset it"));
 }
 
 std::vector<KeySetting> settings_of_environment(const std::vector<std::pair<std::string, std::string>>& environment) {

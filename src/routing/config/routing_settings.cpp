@@ -67,9 +67,9 @@ std::vector<ConfigKey<RoutingSettings>> make_keys() {
 
 const ConfigKey<RoutingSettings>& known_key(std::string_view name) {
   if (const auto* const key = find_key(routing_key_table(), name)) return *key;
-  const std::string nearest = nearest_name(name, routing_keys());
-  throw ConfigError("unknown configuration key '" + std::string(name) + "'" +
-                    (nearest.empty() ? "; docs/routing.md lists them" : "; did you mean '" + nearest + "'?"));
+  const std::string guess = did_you_mean(name, routing_keys());
+  throw ConfigError("unknown configuration key '" + std::string(name) + "'; " +
+                    (guess.empty() ? "docs/routing.md lists them" : guess));
 }
 
 }  // namespace

@@ -132,9 +132,9 @@ class Reader {
   static bool known_section(const std::string& place, const std::string& name) {
     if (is_section(name)) return true;
     if (find_key(experiment_key_table(), name) != nullptr) return false;
-    const std::string nearest = nearest_name(name, sections());
-    throw ConfigError(place + ": unknown section [" + name + "]" +
-                      (nearest.empty() ? "; docs/configuration.md lists them" : "; did you mean [" + nearest + "]?"));
+    const std::string guess = did_you_mean(name, sections());
+    throw ConfigError(place + ": unknown section [" + name + "]; " +
+                      (guess.empty() ? "docs/configuration.md lists them" : guess));
   }
 
   void read_value(const std::string& place, const std::string& name, const toml::node& node) {

@@ -11,9 +11,9 @@ void require_word(std::string_view word, std::string_view what, const std::vecto
   if (std::find(names.begin(), names.end(), word) != names.end()) return;
   std::string known;
   for (const std::string& name : names) known += (known.empty() ? "" : ", ") + name;
-  const std::string nearest = nearest_name(word, names);
+  const std::string guess = did_you_mean(word, names);
   throw ConfigError(std::string(what) + ": '" + std::string(word) + "' is not known; choose one of " + known +
-                    (nearest.empty() ? "" : " (did you mean " + nearest + "?)"));
+                    (guess.empty() ? "" : " (" + guess + ")"));
 }
 
 }  // namespace routing

@@ -25,17 +25,36 @@ std::size_t edit_distance(std::string_view first, std::string_view second) {
   return table.back();
 }
 
-std::string nearest_name(std::string_view name, const std::vector<std::string>& candidates) {
-  std::string best;
-  std::size_t best_distance = name.size();
+std::vector<std::string> near_names(std::string_view name, const std::vector<std::string>& candidates) {
+  constexpr std::size_t kShortestPart = 3;
+  constexpr std::size_t kMostNames = 3;
+  std::vector<std::string> near;
+  std::size_t smallest = name.size();  // as many changes as letters would make anything of it
   for (const std::string& candidate : candidates) {
     const std::size_t distance = edit_distance(name, candidate);
-    if (distance < best_distance) {
-      best_distance = distance;
-      best = candidate;
-    }
+    // "routed" and "routing" differ in half of their letters; that they begin alike makes up for it.
+    const bool begins_alike = name.substr(0, kShortestPart) == std::string_view(candidate).substr(0, kShortestPart);
+    const std::size_t allowed = std::max<std::size_t>(1, name.size() / (begins_alike ? 2 : 3));
+    if (distance >= smallest || distance > allowed) continue;
+    smallest = distance;
+    near = {candidate};
   }
-  return best;
+  if (!near.empty() || name.size() < kShortestPart) return near;
+  for (const std::string& candidate : candidates) {
+    if (candidate.find(name) != std::string::npos && near.size() < kMostNames) near.push_back(candidate);
+  }
+  return near;
+}
+
+std::string did_you_mean(std::string_view name, const std::vector<std::string>& candidates) {
+  const std::vector<std::string> near = near_names(name, candidates);
+  if (near.empty()) return "";
+  std::string text = "did you mean ";
+  for (std::size_t i = 0; i < near.size(); ++i) {
+    if (i > 0) text += i + 1 == near.size() ? " or " : ", ";
+    text += "'" + near[i] + "'";
+  }
+  return text + "?";
 }
 
 }  // namespace routing

@@ -42,7 +42,7 @@ TEST_F(TokenizersTest, EveryKindComesFromWhatItSaved) {
 
 TEST_F(TokenizersTest, OtherKindsAreRefusedWithTheNearest) {
   EXPECT_EQ(message_of<ConfigError>([] { load_tokenizer("word", ""); }),
-            "there are no tokens of the kind 'word', only bytes, words and subwords; did you mean words?");
+            "there are no tokens of the kind 'word', only bytes, words and subwords; did you mean 'words'?");
 }
 
 // The first is that of the bytes "bytes" and NUL, as xxhsum -H64 prints it.

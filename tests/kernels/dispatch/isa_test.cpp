@@ -27,7 +27,7 @@ TEST_F(IsaLevels, NamesAndLevelsAreInverse) {
     parse_word<Isa>("avx513", "ROUTING_ISA");
     FAIL() << "avx513 was taken for a level";
   } catch (const ConfigError& error) {
-    EXPECT_NE(std::string(error.what()).find("did you mean avx512?"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("did you mean 'avx512'?"), std::string::npos) << error.what();
   }
 }
 

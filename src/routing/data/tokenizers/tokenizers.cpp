@@ -13,9 +13,9 @@ std::unique_ptr<Tokenizer> load_tokenizer(std::string_view kind, const std::file
   if (kind == "bytes") return std::make_unique<ByteTokenizer>();
   if (kind == "words") return WordVocabulary::load(path);
   if (kind == "subwords") return Subwords::load(path);
-  const std::string nearest = nearest_name(kind, {"bytes", "words", "subwords"});
+  const std::string guess = did_you_mean(kind, {"bytes", "words", "subwords"});
   throw ConfigError("there are no tokens of the kind '" + std::string(kind) + "', only bytes, words and subwords" +
-                    (nearest.empty() ? "" : "; did you mean " + nearest + "?"));
+                    (guess.empty() ? "" : "; " + guess));
 }
 
 std::string tokenizer_hash(std::string_view kind, std::string_view file) {
