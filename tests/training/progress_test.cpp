@@ -37,6 +37,17 @@ TEST(ProgressLine, DropsWhatMattersLeastInANarrowTerminal) {
   EXPECT_EQ(progress_line(third(), 0), "");
 }
 
+TEST(ProgressLine, CountsEpochsWhereThereIsRoom) {
+  Progress progress = third();
+  progress.epochs = 0.5249;
+  EXPECT_EQ(progress_line(progress, 81),
+            "  340/1000 [====>       ]  2.41 bits/byte  0.52 epochs  6.1k tokens/s  1:23 left");
+  EXPECT_EQ(progress_line(progress, 65), "  340/1000  2.41 bits/byte  6.1k tokens/s  1:23 left");
+  progress.epochs = 12.345;
+  EXPECT_EQ(plain_progress_line(progress),
+            "step 340 of 1000: 2.41 bits/byte, 12.3 epochs, 6.1k tokens/s, 0:43 elapsed, 1:23 left");
+}
+
 TEST(ProgressLine, NeverReachesTheLastColumn) {
   for (int width = 1; width < 200; ++width) {
     EXPECT_LT(progress_line(third(), width).size(), static_cast<std::size_t>(width));

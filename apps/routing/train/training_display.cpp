@@ -72,6 +72,7 @@ void TrainingDisplay::on_step(const StepReport& report) {
                           .total_steps = report.steps,
                           .score = score(report.kind, smoothed_nats_),
                           .unit = score_unit(report.kind).name,
+                          .epochs = report.epochs > 0.0 ? std::optional(report.epochs) : std::nullopt,
                           .tokens_per_second = report.tokens_per_second,
                           .seconds_elapsed = report.seconds,
                           .seconds_left = report.seconds_left};

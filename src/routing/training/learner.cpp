@@ -13,12 +13,6 @@
 #include <utility>
 
 namespace routing {
-namespace {
-
-constexpr const char* kRemedy = ". Go on from a checkpoint with `resume` and a lower train.learning_rate or train.clip";
-
-}  // namespace
-
 MatmulPrecision matmul_precision(Precision precision) {
   if (precision == Precision::fp32) return MatmulPrecision::fp32;
   if (precision == Precision::bf16) return MatmulPrecision::bf16;
@@ -95,7 +89,7 @@ void Learner::finish_exchange(TotalsExchange exchange, std::span<const TokenBatc
                         batch.index, " has ", batch.all_targets, " targets, but the ranks together saw ", targets);
     const double mean = all.extra.sums[i] / static_cast<double>(targets);
     require<NotFiniteError>(std::isfinite(mean), "step ", steps_done_ + 1, ": the loss of batch ", batch.index, " is ",
-                            mean, "; the weights are those of step ", steps_done_, kRemedy);
+                            mean, "; the weights are those of step ", steps_done_);
     result.loss_nats += mean / static_cast<double>(config_.train.accumulation);
     result.tokens += targets;
   }
@@ -105,11 +99,11 @@ void Learner::finish_exchange(TotalsExchange exchange, std::span<const TokenBatc
 void Learner::check_finite(std::span<const TokenBatch> batches, const StepResult& result) {
   require<NotFiniteError>(std::isfinite(result.gradient_norm), "step ", steps_done_ + 1,
                           ": the gradient norm over batches ", batches.front().index, " to ", batches.back().index,
-                          " is ", result.gradient_norm, "; the weights are those of step ", steps_done_, kRemedy);
+                          " is ", result.gradient_norm, "; the weights are those of step ", steps_done_);
   const std::string attention = model_->attention_with_nonfinite_tokens();
   require<NotFiniteError>(attention.empty(), "step ", steps_done_ + 1, ": routed heads of ", attention,
                           " saw tokens that are not finite in batches ", batches.front().index, " to ",
-                          batches.back().index, kRemedy);
+                          batches.back().index);
 }
 
 // Gradients of all batches add up here; with those of the last they travel.

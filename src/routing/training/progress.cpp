@@ -42,6 +42,10 @@ std::string speed_text(double tokens_per_second) {
   return short_count(tokens_per_second) + " tokens/s";
 }
 
+std::string epochs_text(double epochs) {
+  return fmt::format("{:.{}f} epochs", epochs, epochs < 10.0 ? 2 : 1);
+}
+
 std::string step_text(const Progress& progress) {
   const std::string step = std::to_string(progress.step);
   if (!progress.total_steps) return " step " + step;
@@ -59,14 +63,16 @@ std::string progress_line(const Progress& progress, int terminal_width) {
   const std::string loss = progress.score ? "  " + loss_text(progress) : "";
   const std::string speed = progress.tokens_per_second ? "  " + speed_text(*progress.tokens_per_second) : "";
 
-  const std::string all = loss + speed + time;
+  const std::string epochs = progress.epochs ? "  " + epochs_text(*progress.epochs) : "";
+
+  const std::string all = loss + epochs + speed + time;
   constexpr std::size_t kAroundBar = 3;  // a space and two brackets
   const std::size_t taken = steps.size() + all.size() + kAroundBar;
   const std::optional<double> share = share_done(progress);
   if (share && taken + kShortestBar <= room) {
     return steps + bar(*share, static_cast<int>(std::min<std::size_t>(room - taken, kLongestBar))) + all;
   }
-  for (const std::string& rest : {all, loss + time, time}) {
+  for (const std::string& rest : {all, loss + speed + time, loss + time, time}) {
     if (steps.size() + rest.size() <= room) return steps + rest;
   }
   return steps.substr(0, room);
@@ -77,6 +83,7 @@ std::string plain_progress_line(const Progress& progress) {
   if (progress.total_steps) line += " of " + std::to_string(*progress.total_steps);
   line += ": ";
   if (progress.score) line += loss_text(progress) + ", ";
+  if (progress.epochs) line += epochs_text(*progress.epochs) + ", ";
   if (progress.tokens_per_second) line += speed_text(*progress.tokens_per_second) + ", ";
   line += clock_text(progress.seconds_elapsed) + " elapsed";
   if (progress.seconds_left) line += ", " + clock_text(*progress.seconds_left) + " left";

@@ -59,6 +59,10 @@ void RunDirectory::replace_config(const ExperimentConfig& config) const {
   write_file_at_once(config_file(), to_toml(config));
 }
 
+void RunDirectory::keep_config_of_steps_to(std::int64_t step) const {
+  write_file_at_once(folder_ / ("config-to-" + folder_name(step) + ".toml"), read_file(config_file()));
+}
+
 ExperimentConfig RunDirectory::read_config() const {
   require<FileError>(exists(), folder_.string(),
                      ": holds no run (no config.toml); give a folder that a training had as its `run`");
@@ -134,6 +138,15 @@ void RunDirectory::remove_old_checkpoints(std::int64_t keep, std::int64_t best_s
   }
 }
 
+std::vector<ChangedKey> changed_keys(const ExperimentConfig& before, const ExperimentConfig& now) {
+  std::vector<ChangedKey> changes;
+  for (const std::string& key : experiment_keys()) {
+    ChangedKey change{.key = key, .before = get_key(before, key), .now = get_key(now, key)};
+    if (change.before != change.now) changes.push_back(std::move(change));
+  }
+  return changes;
+}
+
 void require_same_run(const ExperimentConfig& run, const ExperimentConfig& asked, const std::string& folder) {
   static const std::set<std::string> may_differ{"name",
                                                 "source",
@@ -155,11 +168,8 @@ void require_same_run(const ExperimentConfig& run, const ExperimentConfig& asked
                                                 "eval.batch_size",
                                                 "eval.subwords_per_word"};
   std::string differences;
-  for (const std::string& key : experiment_keys()) {
+  for (const auto& [key, before, now] : changed_keys(run, asked)) {
     if (may_differ.contains(key)) continue;
-    const std::string before = get_key(run, key);
-    const std::string now = get_key(asked, key);
-    if (before == now) continue;
     for (const std::string_view piece : std::initializer_list<std::string_view>{
              differences.empty() ? "" : ", ", key, " (run: ", before, ", asked: ", now, ")"}) {
       differences += piece;

@@ -2,6 +2,7 @@
 //
 //   lock                            held by the process that trains
 //   config.toml                     the resolved configuration
+//   config-to-step-00001000.toml    the one before, of a run that went on from there with another
 //   metrics.jsonl                   one object per line
 //   events.out.tfevents.…           the same for TensorBoard
 //   checkpoints/step-00001000/      model.safetensors, state.safetensors, trainer.json, and DONE when all is written
@@ -43,6 +44,8 @@ class RunDirectory {
   // As config.toml says; a FileError if there is no run.
   ExperimentConfig read_config() const;
   void replace_config(const ExperimentConfig& config) const;
+  // Keeps config.toml as that of the steps up to this one.
+  void keep_config_of_steps_to(std::int64_t step) const;
 
   // Checkpoints with a DONE, by step.
   std::vector<CheckpointPlace> whole_checkpoints() const;
@@ -59,6 +62,14 @@ class RunDirectory {
  private:
   std::filesystem::path folder_;
 };
+
+// A key that a run and what it goes on with have different values for.
+struct ChangedKey {
+  std::string key;
+  std::string before;
+  std::string now;
+};
+std::vector<ChangedKey> changed_keys(const ExperimentConfig& before, const ExperimentConfig& now);
 
 // Throws a ConfigError that lists the keys in which a run may not go on with another configuration: all but how long it
 // runs, how often it logs, evaluates and saves, where its data lie, and what helps a run that diverged

@@ -8,19 +8,26 @@
 namespace routing {
 
 RunLog::RunLog(const RunDirectory& run, std::int64_t step, Subject subject)
-    : subject_(std::move(subject)), metrics_(run.metrics_file()), events_(run.folder(), wall_seconds(), step + 1) {
+    : subject_(std::move(subject)), folder_(run.folder()), first_step_(step + 1), metrics_(run.metrics_file()) {
   metrics_.cut_back_to(step);
 }
 
 void RunLog::add_event(const std::string& tag, double value, std::int64_t step) {
-  events_.add_scalar(tag, value, step, wall_seconds());
+  if (!events_) events_.emplace(folder_, wall_seconds(), first_step_);
+  events_->add_scalar(tag, value, step, wall_seconds());
 }
 
 void RunLog::append(nlohmann::ordered_json line) {
   line["validity"] = subject_.labels.validity;
   if (!subject_.labels.data.empty()) line["data_label"] = subject_.labels.data;
   metrics_.append(line);
-  events_.flush();
+  if (events_) events_->flush();
+}
+
+void RunLog::add_changes(std::int64_t step, const std::vector<ChangedKey>& changes) {
+  nlohmann::ordered_json keys = nlohmann::ordered_json::object();
+  for (const ChangedKey& change : changes) keys[change.key] = {{"before", change.before}, {"now", change.now}};
+  append({{"step", step}, {"changed", keys}});
 }
 
 void RunLog::add_step(const TrainerState& state, const StepResult& result, const Step& step) {

@@ -12,8 +12,10 @@
 #include <nlohmann/json.hpp>
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace routing {
 
@@ -40,7 +42,8 @@ class RunLog {
     std::string split = {};  // that evaluations read
     RunLabels labels = {};
   };
-  // Goes on behind this step: what older files say of later ones is dropped.
+  // Goes on behind this step: what older files say of later ones is dropped. A file for TensorBoard is made with the
+  // first number for it.
   RunLog(const RunDirectory& run, std::int64_t step, Subject subject);
 
   struct Step {
@@ -49,6 +52,8 @@ class RunLog {
     std::optional<RankTraffic> traffic = std::nullopt;  // of several ranks
   };
   void add_step(const TrainerState& state, const StepResult& result, const Step& step);
+  // A run that goes on with other settings says so, in a line of its own.
+  void add_changes(std::int64_t step, const std::vector<ChangedKey>& changes);
   // The one that `state` calls the last.
   void add_evaluation(const TrainerState& state, const Evaluation& evaluation);
   // Brings the lines to the disk.
@@ -59,8 +64,10 @@ class RunLog {
   void append(nlohmann::ordered_json line);
 
   Subject subject_;
+  std::filesystem::path folder_;
+  std::int64_t first_step_ = 0;  // of those that will be written
   MetricsLog metrics_;
-  EventFile events_;
+  std::optional<EventFile> events_;
 };
 
 }  // namespace routing

@@ -46,7 +46,7 @@ Trainer::Trainer(Setup setup)
   state_.tokenizer_hash = data().tokenizer_hash;
   state_.data_label = data().label;
   require_same_everywhere(group(), config_, state_);
-  open_run(setup.resume);
+  open_run(setup);
   ranks_.begin(config_, run_.folder(), state_.step);
 }
 
@@ -85,12 +85,26 @@ void Trainer::open_folder(bool resume) {
   }
 }
 
-void Trainer::open_run(bool resume) {
+void Trainer::go_on_with_changes(const std::vector<ChangedKey>& changes, const Setup& setup) {
+  if (changes.empty()) return;
+  run_.keep_config_of_steps_to(state_.step);
+  for (const ChangedKey& change : changes) {
+    if (setup.notes) {
+      setup.notes(change.key + " is " + change.now + " from step " + std::to_string(state_.step) + " on, " +
+                  change.before + " before");
+    }
+  }
+  log_->add_changes(state_.step, changes);
+}
+
+void Trainer::open_run(const Setup& setup) {
   CheckpointContents contents;
   std::string origin;
+  std::vector<ChangedKey> changes;
   if (leads()) {
-    open_folder(resume);
-    const auto newest = resume ? run_.newest_checkpoint() : std::nullopt;
+    open_folder(setup.resume);
+    changes = changed_keys(run_.read_config(), config_);
+    const auto newest = setup.resume ? run_.newest_checkpoint() : std::nullopt;
     if (newest) {
       contents = contents_to_go_on_from(*newest);
       origin = newest->folder.string();
@@ -110,10 +124,11 @@ void Trainer::open_run(bool resume) {
     state_ = std::move(contents.state);
   }
   if (!leads()) return;
-  if (resume) run_.replace_config(config_);
   keep_tokenizer();
   log_ = std::make_unique<RunLog>(
       run_, state_.step, RunLog::Subject{.kind = data().kind, .split = config_.eval.split, .labels = run_labels()});
+  if (state_.step > 0) go_on_with_changes(changes, setup);
+  if (setup.resume) run_.replace_config(config_);
 }
 
 // A run can be used without the data it was trained on: its own vocabulary stays with it.
@@ -168,8 +183,7 @@ void Trainer::log_step(const StepResult& result) {
 void Trainer::evaluate() {
   const Evaluation likelihood = data_->evaluate(learner_);
   require<NotFiniteError>(std::isfinite(likelihood.nats), "step ", state_.step, ": the loss on ", config_.eval.split,
-                          " is ", likelihood.nats, "; go on from the checkpoint before with `resume` and a lower ",
-                          "train.learning_rate or train.clip");
+                          " is ", likelihood.nats);
   state_.last_eval_step = state_.step;
   state_.last_eval_nats = likelihood.nats_per_token();
   const bool best = state_.last_eval_nats < state_.best_eval_nats;
@@ -199,8 +213,7 @@ void Trainer::evaluate() {
 void Trainer::save() {
   for (const auto& [name, value] : named_tensors(learner_.model())) {
     require<NotFiniteError>(!value.is_floating_point() || at::isfinite(value).all().item<bool>(), "step ", state_.step,
-                            ": ", name, " is not finite and was not saved; go on from the checkpoint before with ",
-                            "`resume` and a lower train.learning_rate or train.clip");
+                            ": ", name, " is not finite and was not saved");
   }
   ranks_.check_models(state_.step);
   saved_step_ = state_.step;
@@ -225,16 +238,44 @@ void Trainer::report_step(const StepResult& result) const {
   const auto tokens_left = static_cast<double>((train.steps - state_.step) * result.tokens);
   double left = tokens_left / clock_.tokens_per_second();
   if (train.minutes > 0.0) left = std::min(left, std::max(0.0, train.minutes * 60.0 - state_.seconds));
-  observer_.step({.step = state_.step,
-                  .steps = train.steps,
-                  .loss_nats = result.loss_nats,
-                  .kind = data().kind,
-                  .tokens_per_second = clock_.tokens_per_second(),
-                  .seconds = state_.seconds,
-                  .seconds_left = left});
+  observer_.step(
+      {.step = state_.step,
+       .steps = train.steps,
+       .loss_nats = result.loss_nats,
+       .kind = data().kind,
+       .tokens_per_second = clock_.tokens_per_second(),
+       .seconds = state_.seconds,
+       .seconds_left = left,
+       // Made-up tasks have no end.
+       .epochs = data().tokens == 0 ? 0.0 : static_cast<double>(state_.tokens) / static_cast<double>(data().tokens)});
+}
+
+void Trainer::report_divergence(const NotFiniteError& error) const {
+  const std::vector<CheckpointPlace> kept = run_.whole_checkpoints();
+  const std::string lower = "a lower train.learning_rate or train.clip";
+  if (kept.empty()) {
+    throw NotFiniteError(std::string(error.what()) + "; nothing was saved yet: begin again with " + lower +
+                         ", by `resume` in the same folder");
+  }
+  std::string advice =
+      "; go on from the checkpoint of step " + std::to_string(kept.back().step) + " by `resume` with " + lower;
+  // No good step has followed it.
+  if (old_checkpoints_wait_ && kept.size() > 1) {
+    advice += "; if that diverges at once, delete " + kept.back().folder.string() + ": step " +
+              std::to_string(kept[kept.size() - 2].step) + " is still there";
+  }
+  throw NotFiniteError(error.what() + advice);
 }
 
 TrainingResult Trainer::run() {
+  try {
+    return run_steps();
+  } catch (const NotFiniteError& error) {
+    report_divergence(error);
+  }
+}
+
+TrainingResult Trainer::run_steps() {
   clock_ = StepClock(state_.seconds);
   const TrainConfig& train = config_.train;
   TrainingResult result;

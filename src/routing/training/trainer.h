@@ -21,6 +21,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace routing {
 
@@ -32,6 +33,7 @@ struct StepReport {
   double tokens_per_second = 0.0;  // of the steps alone, without evaluation and saving
   double seconds = 0.0;            // of training so far, earlier parts of the run included
   double seconds_left = 0.0;       // by the rate of this part
+  double epochs = 0.0;             // how often as many tokens were read as the training part has
 };
 
 struct EvaluationReport {
@@ -74,7 +76,7 @@ class Trainer {
     bool resume = false;  // go on from the newest whole checkpoint, or from the start if there is none
     std::string version = {};
     TrainingObserver observer = {};
-    std::function<void(const std::string&)> notes = {};  // what takes time before the first step
+    std::function<void(const std::string&)> notes = {};  // before the first step: what takes time, what has changed
     std::shared_ptr<RankGroup> ranks = nullptr;          // nothing means one process
     int local_rank = 0;                                  // 0 prepares data for the others on its machine
     bool shard_optimizer = false;
@@ -99,8 +101,12 @@ class Trainer {
   RankGroup& group() const { return learner_.ranks(); }
   bool leads() const { return group().leads(); }
   RunLabels run_labels() const { return {.validity = validity_label(config_), .data = data().label}; }
-  void open_run(bool resume);
+  void open_run(const Setup& setup);
   void open_folder(bool resume);
+  void go_on_with_changes(const std::vector<ChangedKey>& changes, const Setup& setup);
+  TrainingResult run_steps();
+  // Weights that are no numbers any more, and how to go on.
+  [[noreturn]] void report_divergence(const NotFiniteError& error) const;
   void keep_tokenizer() const;
   CheckpointContents contents_to_go_on_from(const CheckpointPlace& place);
   // Whether this rank wants to stop: by an interrupt, or by the clock of rank 0.
