@@ -2,13 +2,12 @@
 #include "commands.h"
 #include "routing/core/error.h"
 #include "routing/core/parallel.h"
-#include "routing/ops/tensor_memory.h"
 #include "shell/command_line.h"
+#include "shell/engine.h"
 #include "shell/option_names.h"
 #include "shell/options.h"
 #include "version.h"
 
-#include <ATen/Parallel.h>
 #include <CLI/CLI.hpp>
 #include <c10/util/Exception.h>
 
@@ -77,14 +76,6 @@ int cores_of_this_process() {
   return std::max(1, available_cores() / ranks);
 }
 
-void set_threads(const ProgramOptions& options) {
-  set_num_threads(options.threads);
-  // What costs time runs in our own loops. Threads of libtorch's would gain nothing more, and wait for each other
-  // spinning: one busy neighbour on the machine would make training many times slower.
-  at::set_num_threads(1);
-  reuse_tensor_memory();
-}
-
 int run_given_command(CLI::App& program, const std::vector<Command>& commands) {
   const CLI::App& given = given_command(program);
   for (const Command& command : commands) {
@@ -125,7 +116,8 @@ int run_program(int argc, char** argv) {
     throw explain(error, program);
   }
   refuse_unknown_arguments(program);
-  set_threads(options);
+  // Not every command goes through the door yet.
+  engine(options);
   return run_given_command(program, commands);
 }
 

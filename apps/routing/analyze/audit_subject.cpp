@@ -3,6 +3,7 @@
 #include "routing/core/error.h"
 #include "routing/core/random.h"
 #include "routing/data/dataset.h"
+#include "routing/data/formats.h"
 #include "routing/data/tasks/recall_task.h"
 #include "routing/data/tasks/sequence_tasks.h"
 #include "routing/evaluation/recall_accuracy.h"

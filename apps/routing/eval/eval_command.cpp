@@ -3,6 +3,7 @@
 #include "eval/eval_recurrence.h"
 #include "eval/eval_run.h"
 #include "routing/core/error.h"
+#include "routing/data/formats.h"
 #include "routing/data/tasks/sequence_tasks.h"
 #include "routing/evaluation/measures.h"
 #include "routing/evaluation/scored_text.h"

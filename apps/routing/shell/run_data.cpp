@@ -1,6 +1,7 @@
 #include "shell/run_data.h"
 
 #include "routing/core/error.h"
+#include "routing/data/formats.h"
 #include "routing/data/prepared.h"
 #include "routing/model/weights.h"
 #include "routing/training/training_data.h"

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -19,6 +20,10 @@ struct LaunchOptions {
 
 // Tells a rank that its launcher speaks for it.
 inline constexpr const char* kLaunchedVariable = "ROUTING_LAUNCHED";
+// Was this process started by launch_ranks()? Then that one tells people what happened.
+inline bool is_launched() {
+  return std::getenv(kLaunchedVariable) != nullptr;
+}
 // How often the run was started anew.
 inline constexpr const char* kAttemptVariable = "ROUTING_ATTEMPT";
 

@@ -96,10 +96,6 @@ Running* running = nullptr;
 
 }  // namespace
 
-bool is_launched() {
-  return std::getenv(kLaunchedVariable) != nullptr;
-}
-
 int run_as_rank(const RankPlace& place, const RankProcessOptions& options,
                 const std::function<int(const std::shared_ptr<RankGroup>&, int local_rank)>& work) {
   // A connection that breaks is an error of the call, not the end of the process.

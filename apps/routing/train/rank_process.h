@@ -20,9 +20,6 @@ struct RankProcessOptions {
   std::vector<std::string> arguments = {};
 };
 
-// Was this process started by launch_ranks()? Then that one tells people what happened.
-bool is_launched();
-
 // Calls work(group, local rank) and returns what it returns. If a rank is lost, the process ends here.
 int run_as_rank(const RankPlace& place, const RankProcessOptions& options,
                 const std::function<int(const std::shared_ptr<RankGroup>&, int local_rank)>& work);

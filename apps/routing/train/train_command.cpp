@@ -1,19 +1,12 @@
 #include "commands.h"
 #include "routing/config/toml.h"
-#include "routing/core/error.h"
-#include "routing/training/trainer.h"
+#include "routing/data/formats.h"
+#include "routing/training/run_directory.h"
 #include "shell/command_line.h"
-#include "shell/experiment_options.h"
-#include "shell/interrupts.h"
+#include "shell/engine.h"
 #include "shell/options.h"
-#include "train/rank_launcher.h"
-#include "train/rank_process.h"
-#include "train/training_display.h"
-#include "train/training_result.h"
-#include "version.h"
+#include "train/train_options.h"
 
-#include <chrono>
-#include <cstdint>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -21,25 +14,6 @@
 
 namespace routing {
 namespace {
-
-struct TrainOptions {
-  ExperimentOptions experiment;
-  std::string out;
-  std::string resume;
-  bool dry_run = false;
-  bool json = false;
-  // Of several ranks.
-  int ranks = 1;
-  int restarts = 0;
-  int timeout_seconds = 60;
-  bool shard_optimizer = false;
-  std::int64_t check_every = 100;
-  std::int64_t trace_steps = 0;
-
-  std::chrono::milliseconds timeout() const { return std::chrono::seconds(timeout_seconds); }
-  // Asked to, or started anew after a failure.
-  bool resumes() const { return !resume.empty() || environment_variable(kAttemptVariable).value_or("0") != "0"; }
-};
 
 constexpr int kMostRanks = 4096;
 constexpr int kLongestTimeout = 24 * 3600;
@@ -53,42 +27,7 @@ ExperimentConfig config_of(TrainOptions options) {
   return resolve_experiment(options.experiment);
 }
 
-struct OwnPlace {
-  std::shared_ptr<RankGroup> group = nullptr;
-  int local_rank = 0;
-};
-
-int train(const TrainOptions& options, const ProgramOptions& program, const ExperimentConfig& config,
-          const OwnPlace& place) {
-  const bool leads = !place.group || place.group->leads();
-  const InterruptGuard interrupts;
-  TrainingDisplay display(program.quiet || !leads);
-  Trainer trainer({.config = config,
-                   .run = options.out,
-                   .resume = options.resumes(),
-                   .version = program_version(),
-                   .observer = display.observer(),
-                   .notes = [&](const std::string& line) { display.say(line); },
-                   .ranks = place.group,
-                   .local_rank = place.local_rank,
-                   .shard_optimizer = options.shard_optimizer,
-                   .check_every = options.check_every,
-                   .trace_steps = options.trace_steps});
-  display.say(describe_run(trainer));
-  const TrainingResult result = trainer.run();
-  display.finish();
-  if (leads) {
-    print_training_result(result, {.config = trainer.config(),
-                                   .kind = trainer.data().kind,
-                                   .data_label = trainer.data().label,
-                                   .run = options.out,
-                                   .ranks = trainer.rank_facts().ranks,
-                                   .json = options.json});
-  }
-  return result.end == TrainingEnd::interrupted ? kInterrupted : kDone;
-}
-
-int run(const TrainOptions& options, const ProgramOptions& program) {
+int run(TrainOptions options, const ProgramOptions& program) {
   const ExperimentConfig config = config_of(options);
   if (options.dry_run) {
     std::cout << to_toml(config);
@@ -115,21 +54,8 @@ int run(const TrainOptions& options, const ProgramOptions& program) {
     throw UsageError("no data to train on",
                      "name a file or the folder of a data set with --data PATH; any file will do, it is read as bytes");
   }
-  if (options.ranks > 1 && !is_launched()) {
-    return launch_ranks({.ranks = options.ranks,
-                         .restarts = options.restarts,
-                         .timeout = options.timeout(),
-                         .run = options.out,
-                         .arguments = program.arguments,
-                         .quiet = program.quiet});
-  }
-  if (!place || place->size == 1) return train(options, program, config, {});
-  return run_as_rank(
-      *place,
-      {.timeout = options.timeout(), .restarts = options.restarts, .run = options.out, .arguments = program.arguments},
-      [&](const std::shared_ptr<RankGroup>& group, int local_rank) {
-        return train(options, program, config, {.group = group, .local_rank = local_rank});
-      });
+  options.config = config;
+  return engine(program).train(options, program);
 }
 
 }  // namespace

@@ -88,6 +88,10 @@ DataFormat detect_format(const fs::path& path) {
   return fs::is_directory(status) ? format_of_folder(path) : format_of_file(path);
 }
 
+bool is_made_up(DataFormat format) {
+  return format == DataFormat::copy || format == DataFormat::reverse || format == DataFormat::recall;
+}
+
 TokenKind token_kind(DataFormat format, TokenKind asked) {
   const TokenKind usual = is_image(format)                                           ? TokenKind::subpixels
                           : format == DataFormat::wikitext                           ? TokenKind::words

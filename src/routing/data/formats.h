@@ -19,6 +19,9 @@ namespace routing {
 // A FileError lists what was looked for if a folder holds none of it, or says that nothing is there.
 DataFormat detect_format(const std::filesystem::path& path);
 
+// Is it made up, so that there is no path?
+bool is_made_up(DataFormat format);
+
 // The tokens of a format where data.tokens says auto; a ConfigError for a kind that it cannot have.
 TokenKind token_kind(DataFormat format, TokenKind asked);
 

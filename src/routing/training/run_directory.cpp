@@ -40,11 +40,6 @@ CheckpointPlace RunDirectory::checkpoint(std::int64_t step) const {
   return {step, checkpoints_folder() / folder_name(step)};
 }
 
-bool RunDirectory::exists() const {
-  std::error_code ignored;
-  return fs::exists(config_file(), ignored);
-}
-
 void RunDirectory::create(const ExperimentConfig& config) const {
   require<ConfigError>(!exists(), folder_.string(),
                        ": holds a run already; go on with it by `resume`, or choose another `run`");

@@ -14,6 +14,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <vector>
 
 namespace routing {
@@ -38,7 +39,10 @@ class RunDirectory {
   CheckpointPlace checkpoint(std::int64_t step) const;
 
   // Does the folder hold a run: a config.toml?
-  bool exists() const;
+  bool exists() const {
+    std::error_code ignored;
+    return std::filesystem::exists(config_file(), ignored);
+  }
   // Makes the folder and writes config.toml. Throws a ConfigError if a run is there already.
   void create(const ExperimentConfig& config) const;
   // As config.toml says; a FileError if there is no run.

@@ -5,6 +5,7 @@
 #include "routing/core/random.h"
 #include "routing/data/batches.h"
 #include "routing/data/dataset.h"
+#include "routing/data/formats.h"
 #include "routing/data/sources/truncated_length.h"
 #include "routing/data/tasks/recall_task.h"
 #include "routing/data/tasks/sequence_tasks.h"
@@ -212,10 +213,6 @@ class RecallTraining : public TrainingData {
 };
 
 }  // namespace
-
-bool is_made_up(DataFormat format) {
-  return format == DataFormat::copy || format == DataFormat::reverse || format == DataFormat::recall;
-}
 
 std::unique_ptr<TrainingData> open_training_data(const ExperimentConfig& config, const PrepareOptions& options) {
   validate(config);

@@ -58,7 +58,4 @@ class TrainingData {
 // ConfigError or FileError for data that are not there, do not fit the model or are too few.
 std::unique_ptr<TrainingData> open_training_data(const ExperimentConfig& config, const PrepareOptions& options = {});
 
-// Is data.format made up, so that there is no path?
-bool is_made_up(DataFormat format);
-
 }  // namespace routing

@@ -1,0 +1,35 @@
+// What the arguments of `routing train` say.
+#pragma once
+
+#include "routing/config/experiment.h"
+#include "routing/distributed/watch/rank_place.h"
+#include "shell/experiment_options.h"
+#include "train/rank_launcher.h"
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+namespace routing {
+
+struct TrainOptions {
+  ExperimentOptions experiment;
+  ExperimentConfig config;  // what those amount to, once the line is parsed
+  std::string out;
+  std::string resume;
+  bool dry_run = false;
+  bool json = false;
+  // Of several ranks.
+  int ranks = 1;
+  int restarts = 0;
+  int timeout_seconds = 60;
+  bool shard_optimizer = false;
+  std::int64_t check_every = 100;
+  std::int64_t trace_steps = 0;
+
+  std::chrono::milliseconds timeout() const { return std::chrono::seconds(timeout_seconds); }
+  // Asked to, or started anew after a failure.
+  bool resumes() const { return !resume.empty() || environment_variable(kAttemptVariable).value_or("0") != "0"; }
+};
+
+}  // namespace routing
