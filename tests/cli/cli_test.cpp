@@ -18,7 +18,7 @@ TEST_F(Cli, HelpNamesArgumentsAndValuesAsTheyAreTyped) {
   EXPECT_TRUE(contains(eval, "Usage: routing eval RUN [options]")) << eval;
   EXPECT_TRUE(contains(eval, "\n  --split PART ")) << eval;
   const std::string train = run("train --help").out;
-  EXPECT_TRUE(contains(train, "\n  --resume auto ")) << train;
+  EXPECT_TRUE(contains(train, "\n  --resume [auto] ")) << train;
   EXPECT_TRUE(contains(train, "`routing presets` lists them")) << train;
 }
 

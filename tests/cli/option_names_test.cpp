@@ -26,7 +26,7 @@ std::string all_sources() {
 
 TEST(OptionNames, FlagsStandWhereTheLibraryNamesItsOptions) {
   EXPECT_EQ(with_flags("run: holds a run already; go on with it by `resume`, or choose another `run`"),
-            "run: holds a run already; go on with it by --resume auto, or choose another --out");
+            "run: holds a run already; go on with it by --resume, or choose another --out");
   EXPECT_EQ(with_flags("`rows` 9-4: a range; `rows` 1: there is none"), "--rows 9-4: a range; --rows 1: there is none");
 }
 

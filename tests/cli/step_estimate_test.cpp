@@ -29,6 +29,11 @@ Estimate estimate(const std::vector<double>& timings, double rest,
   return result;
 }
 
+TEST(StepEstimate, TimingTakesOneToFivePercent) {
+  EXPECT_DOUBLE_EQ(timing_limits(3.0).least_seconds, 1.8);
+  EXPECT_DOUBLE_EQ(timing_limits(3.0).most_seconds, 9.0);
+}
+
 TEST(SecondsPerStep, IsTheMedianOfNineSteadySteps) {
   const Estimate result = estimate({0.26, 0.24, 0.25, 0.23, 0.27, 0.22, 0.28, 0.21, 0.245}, 9.0);
   EXPECT_EQ(result.seconds, 0.245);

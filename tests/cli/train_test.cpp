@@ -149,7 +149,7 @@ TEST_F(CliTraining, DryRunPrintsAConfigurationThatRunsTheSame) {
 TEST_F(CliTraining, SignalsSaveAndExitWith130AndResumeGoesOn) {
   for (const std::string signal : {"TERM", "INT"}) {
     EXPECT_EQ(train_until("cut-" + signal, 4, signal), 130) << text_of(folder_ / ".err");
-    EXPECT_TRUE(contains(text_of(folder_ / ".out"), "--resume auto")) << text_of(folder_ / ".out");
+    EXPECT_TRUE(contains(text_of(folder_ / ".out"), "--resume")) << text_of(folder_ / ".out");
     expect_same_as_undisturbed("cut-" + signal);
   }
 }
@@ -180,7 +180,7 @@ TEST_F(CliTraining, WrongConfigurationExitsWithTwoAndNamesTheRemedy) {
 TEST_F(CliTraining, ARunThatIsThereOrDiffersIsRefused) {
   ASSERT_EQ(run(train("run") + "--steps 3").exit_code, 0);
   const std::string before = model_bytes("run", "03");
-  expect_refused(train("run") + "--steps 3", {"run", "--resume auto"});
+  expect_refused(train("run") + "--steps 3", {"run", "--resume"});
   expect_refused(train("run") + "--steps 3 --resume auto --set model.width=64", {"model.width", "32", "64"});
   EXPECT_EQ(model_bytes("run", "03"), before);
   EXPECT_EQ(run("train --quiet --out run --resume auto --steps 5").exit_code, 0);

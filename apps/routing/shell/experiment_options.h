@@ -22,6 +22,10 @@ struct ExperimentOptions {
   bool require_whole = false;
 
   bool names_a_base() const { return !preset.empty() || !file.empty(); }
+  // Does --set, a short name or the environment set this key?
+  bool sets(const std::string& key) const;
+  // What a short name gives this key; empty if it was not given.
+  std::string short_setting(const std::string& key) const;
 };
 
 // Adds --preset, --config, --set and the short names --data, --steps, --minutes, --seed, --precision.
@@ -30,5 +34,7 @@ void add_experiment_options(CLI::App& app, ExperimentOptions& options);
 // Defaults < preset < file < environment < --set < short names. Relative paths of data become absolute, so that the run
 // can be used from anywhere.
 ExperimentConfig resolve_experiment(const ExperimentOptions& options);
+// The same before a preset is chosen: only what is written is checked, not whether the keys fit each other.
+ExperimentConfig wanted_experiment(const ExperimentOptions& options);
 
 }  // namespace routing

@@ -10,7 +10,7 @@ std::span<const OptionName> option_names() {
       {"preset", "--preset"},
       {"settings", "--set"},
       {"Trainer", "routing train"},
-      {"resume", "--resume auto"},
+      {"resume", "--resume"},
       {"run", "--out"},
       {"folder", "--out"},
       {"data.path", "--data PATH"},

@@ -1,7 +1,7 @@
 // What the library's errors call options, in the words of the command line.
 //
 // The library knows no command line: its messages name the option that was handed over, in backticks, as in "go on with
-// it by `resume`". Before the program shows a message it puts the flag there: "go on with it by --resume auto".
+// it by `resume`". Before the program shows a message it puts the flag there: "go on with it by --resume".
 #pragma once
 
 #include <span>

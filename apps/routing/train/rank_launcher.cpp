@@ -266,8 +266,8 @@ void make_log_folder(const std::filesystem::path& run) {
 
 std::string remedy(const std::filesystem::path& run) {
   const auto newest = RunDirectory(run).newest_checkpoint();
-  if (!newest) return "; start again with --resume auto";
-  return "; the checkpoint of step " + std::to_string(newest->step) + " is whole, go on with --resume auto";
+  if (!newest) return "; start again with --resume";
+  return "; the checkpoint of step " + std::to_string(newest->step) + " is whole, go on with --resume";
 }
 
 int launch_ranks(const LaunchOptions& options) {

@@ -13,6 +13,10 @@ constexpr double kTolerableSpread = 1.25;
 
 }  // namespace
 
+TimingLimits timing_limits(double minutes) {
+  return {.least_seconds = 0.01 * 60.0 * minutes, .most_seconds = 0.05 * 60.0 * minutes};
+}
+
 double seconds_per_step(const std::function<double()>& time_one_step, const TimingLimits& limits) {
   std::vector<double> sorted;
   double sum = 0.0;

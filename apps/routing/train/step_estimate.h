@@ -11,6 +11,9 @@ struct TimingLimits {
   double most_seconds = 0.0;
 };
 
+// From a hundredth to a twentieth of the time there is.
+TimingLimits timing_limits(double minutes);
+
 // Seconds of a usual step: the median of at least 9 that time_one_step() returns, and of at least `least_seconds`. A
 // few steps that something else on the machine disturbed do not move it. If the median is more than a quarter above the
 // fastest, more than a few may have been: then steps are timed on up to 27, unless those so far took `most_seconds`.

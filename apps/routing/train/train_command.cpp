@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace routing {
 namespace {
@@ -18,22 +19,59 @@ namespace {
 constexpr int kMostRanks = 4096;
 constexpr int kLongestTimeout = 24 * 3600;
 
+// What is changed most, without --set.
+void add_usual_keys(CLI::App& app, ExperimentOptions& options) {
+  std::vector<std::string>& given = options.short_settings;
+  OptionGroup model(app, "Model");
+  model.add_key({"--layers N", "of the model"}, "model.layers", given);
+  model.add_key({"--width N", "numbers per token; the feed-forward layer has four times as many unless set"},
+                "model.width", given);
+  OptionGroup data(app, "Data");
+  data.add_key({"--format F", "of the data; default: what they look like. routing data info --help lists them"},
+               "data.format", given);
+  data.add_key({"--tokens T", "bytes, words or subwords; default: as the preset or the data have it"}, "data.tokens",
+               given);
+  OptionGroup learning(app, "Learning");
+  learning.add_key({"--batch-size N", "sequences per step"}, "train.batch_size", given);
+  learning.add_key({"--sequence-length N", "tokens per sequence"}, "train.sequence_length", given);
+  learning.add_key({"--learning-rate R", "at its highest, after the warm-up"}, "train.learning_rate", given);
+}
+
 // A resumed run that names no base of its own goes on with what the run was made with.
 ExperimentConfig config_of(TrainOptions options) {
   const RunDirectory run(options.out);
   if (options.resumes() && !options.experiment.names_a_base() && run.exists()) {
     options.experiment.file = run.config_file().string();
   }
-  return resolve_experiment(options.experiment);
+  if (options.experiment.names_a_base()) return resolve_experiment(options.experiment);
+  // Without a base the engine chooses one by the data, and only then do the keys have to fit each other.
+  ExperimentConfig wanted = wanted_experiment(options.experiment);
+  return is_made_up(wanted.data.format) ? resolve_experiment(options.experiment) : wanted;
+}
+
+// A new run of one process. Ranks of several would have to agree on what each has timed.
+void decide_what_fits(TrainOptions& options, const ExperimentConfig& config) {
+  const bool goes_on = options.resumes() && RunDirectory(options.out).exists();
+  if (goes_on) return;
+  const bool alone = options.ranks == 1 && !rank_place();
+  const auto& given = options.experiment;
+  options.chooses_preset = !given.names_a_base() && !is_made_up(config.data.format) && !config.data.path.empty();
+  if (options.chooses_preset && !alone) {
+    throw UsageError("several ranks need to know the model",
+                     "name it with --preset or --config; routing presets lists them");
+  }
+  options.fits_minutes = alone && !given.short_setting("train.minutes").empty() && !given.sets("train.steps");
 }
 
 int run(TrainOptions options, const ProgramOptions& program) {
   const ExperimentConfig config = config_of(options);
-  if (options.dry_run) {
+  decide_what_fits(options, config);
+  if (options.dry_run && !options.chooses_preset) {
     std::cout << to_toml(config);
     return kDone;
   }
-  if (options.out.empty()) throw UsageError("--out is required", "name a folder for the run, such as --out runs/first");
+  if (options.out.empty() && !options.dry_run)
+    throw UsageError("--out is required", "name a folder for the run, such as --out runs/first");
   const std::optional<RankPlace> place = rank_place();
   if (options.ranks > 1 && place && !is_launched()) {
     throw UsageError("--ranks is " + std::to_string(options.ranks) + ", but RANK is set to " +
@@ -62,17 +100,23 @@ int run(TrainOptions options, const ProgramOptions& program) {
 
 Command add_train(CLI::App& program, const ProgramOptions& program_options) {
   const auto options = std::make_shared<TrainOptions>();
-  CLI::App* app = add_command(program, "train",
-                              "Train a model on any file, as bytes, or on a data set\n\n"
-                              "Writes config.toml, metrics.jsonl, TensorBoard events and checkpoints to "
-                              "--out. Ctrl-C saves and stops; --resume\n"
-                              "auto goes on as if nothing had happened.",
-                              "routing train --preset tiny-enwik8 --data enwik8 --out runs/first --steps 200");
+  CLI::App* app = add_command(
+      program, "train",
+      "Train a model on any file, as bytes, or on a data set\n\n"
+      "Without --preset and --config the model follows from the data and the speed of the "
+      "machine, and training takes ten\n"
+      "minutes. --minutes without --steps takes as many steps as fit, and lets the learning rate fall with them.\n\n"
+      "Writes config.toml, metrics.jsonl, TensorBoard events and checkpoints to "
+      "--out. Ctrl-C saves and stops;\n"
+      "--resume goes on as if nothing had happened.",
+      "routing train --data book.txt --out runs/book --minutes 3");
   add_experiment_options(*app, options->experiment);
+  add_usual_keys(*app, options->experiment);
   OptionGroup run_group(*app, "Run");
   run_group.add({"--out DIR", "folder of the run"}, options->out);
-  run_group.add({"--resume auto", "auto: go on from the newest whole checkpoint in --out"}, options->resume,
-                one_of({"auto"}));
+  CLI::Option* const resume =
+      run_group.add({"--resume [auto]", "go on from the newest whole checkpoint in --out"}, options->resume)
+          ->expected(0, 1);
   OptionGroup ranks(*app, "Ranks");
   ranks.add({"--ranks N", "processes on this machine that train together; each takes its share of train.batch_size"},
             options->ranks, whole_number(1, kMostRanks));
@@ -89,7 +133,14 @@ Command add_train(CLI::App& program, const ProgramOptions& program_options) {
   OptionGroup output(*app, "Output");
   output.flag({"--dry-run", "print the resolved configuration and stop"}, options->dry_run);
   output.flag(kJsonFlag, options->json);
-  return {app, [options, &program_options] { return run(*options, program_options); }};
+  return {app, [options, resume, &program_options] {
+            options->resume_given = resume->count() > 0;
+            if (!options->resume.empty() && options->resume != "auto") {
+              throw UsageError("--resume is '" + options->resume + "', but it knows only auto",
+                               "--resume alone goes on with the run in --out");
+            }
+            return run(*options, program_options);
+          }};
 }
 
 }  // namespace routing

@@ -17,6 +17,9 @@ struct TrainOptions {
   ExperimentConfig config;  // what those amount to, once the line is parsed
   std::string out;
   std::string resume;
+  bool resume_given = false;    // also without a word
+  bool chooses_preset = false;  // by the data and the machine
+  bool fits_minutes = false;    // --minutes become a number of steps
   bool dry_run = false;
   bool json = false;
   // Of several ranks.
@@ -29,7 +32,7 @@ struct TrainOptions {
 
   std::chrono::milliseconds timeout() const { return std::chrono::seconds(timeout_seconds); }
   // Asked to, or started anew after a failure.
-  bool resumes() const { return !resume.empty() || environment_variable(kAttemptVariable).value_or("0") != "0"; }
+  bool resumes() const { return resume_given || environment_variable(kAttemptVariable).value_or("0") != "0"; }
 };
 
 }  // namespace routing

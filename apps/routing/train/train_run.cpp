@@ -1,12 +1,15 @@
+#include "routing/config/toml.h"
 #include "routing/training/trainer.h"
 #include "shell/engine.h"
 #include "shell/interrupts.h"
+#include "train/own_experiment.h"
 #include "train/rank_process.h"
 #include "train/train_options.h"
 #include "train/training_display.h"
 #include "train/training_result.h"
 #include "version.h"
 
+#include <iostream>
 #include <memory>
 #include <optional>
 #include <string>
@@ -50,7 +53,17 @@ int train(const TrainOptions& options, const ProgramOptions& program, const OwnP
 
 }  // namespace
 
-int run_train(const TrainOptions& options, const ProgramOptions& program) {
+int run_train(const TrainOptions& given, const ProgramOptions& program) {
+  TrainOptions options = given;
+  if (options.chooses_preset || options.fits_minutes) {
+    TrainingDisplay display(program.quiet);
+    options.config = options.chooses_preset ? experiment_for_data(options.experiment, display)
+                                            : fitted_to_minutes(options.config, options.experiment, display);
+  }
+  if (options.dry_run) {
+    std::cout << to_toml(options.config);
+    return kDone;
+  }
   if (options.ranks > 1 && !is_launched()) {
     return launch_ranks({.ranks = options.ranks,
                          .restarts = options.restarts,

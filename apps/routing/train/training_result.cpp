@@ -31,11 +31,12 @@ nlohmann::ordered_json finite_or_null(double value) {
 }
 
 // How to go on from here.
-std::string next_command(TrainingEnd end, const ResultOptions& options) {
-  if (end == TrainingEnd::finished) return "routing eval " + options.run.string() + " --split test";
-  return "routing train --out " + options.run.string() + " --resume auto" +
+std::string command_to_go_on(TrainingEnd end, const ResultOptions& options) {
+  const TrainConfig& train = options.config.train;
+  return "routing train --out " + options.run.string() + " --resume" +
          (options.ranks > 1 ? " --ranks " + std::to_string(options.ranks) : "") +
-         (end == TrainingEnd::out_of_time ? " --minutes " + fixed_digits(2.0 * options.config.train.minutes, 2) : "");
+         (end == TrainingEnd::out_of_time ? " --minutes " + fixed_digits(2.0 * train.minutes, 2) : "") +
+         (end == TrainingEnd::finished ? " --steps " + std::to_string(2 * train.steps) : "");
 }
 
 }  // namespace
@@ -67,7 +68,7 @@ void print_training_result(const TrainingResult& result, const ResultOptions& op
   }
   report.fact("tokens_per_second", result.tokens_per_second).fact("seconds", state.seconds).fact("validity", validity);
   report.line("validity", options.data_label.empty() ? validity : validity + ", " + options.data_label);
-  report.line("rate", fixed_digits(result.tokens_per_second, 0) + " tokens/s");
+  if (result.steps > 0) report.line("rate", fixed_digits(result.tokens_per_second, 0) + " tokens/s");
   if (options.ranks > 1) {
     const double waiting = result.waiting_seconds / std::max(1e-9, result.step_seconds);
     const double bytes =
@@ -79,7 +80,10 @@ void print_training_result(const TrainingResult& result, const ResultOptions& op
   }
   if (evaluated) report.fact("eval_" + score_unit(options.kind).key, score(options.kind, state.last_eval_nats));
   if (!options.data_label.empty()) report.fact("data_label", options.data_label);
-  report.line(result.end == TrainingEnd::finished ? "evaluate" : "go on", next_command(result.end, options));
+  const bool finished = result.end == TrainingEnd::finished;
+  if (finished && result.steps == 0) report.line("nothing", "was left to do: the run is at its last step already");
+  if (finished) report.line("evaluate", "routing eval " + options.run.string() + " --split test");
+  if (!finished || result.steps == 0) report.line("go on", command_to_go_on(result.end, options));
   report.print(options.json, 10);
 }
 

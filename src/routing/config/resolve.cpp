@@ -98,7 +98,7 @@ std::vector<std::pair<std::string, std::string>> routing_environment() {
   return found;
 }
 
-ExperimentConfig resolve(const ConfigSources& sources) {
+ExperimentConfig read_sources(const ConfigSources& sources) {
   ExperimentConfig config;
   if (!sources.preset.empty()) apply_toml(config, preset_text(sources.preset), "preset " + sources.preset);
   if (!sources.file.empty()) {
@@ -110,6 +110,11 @@ ExperimentConfig resolve(const ConfigSources& sources) {
   }
   apply_settings(config, settings_of_environment(sources.environment));
   apply_settings(config, settings_of_options(sources.settings));
+  return config;
+}
+
+ExperimentConfig resolve(const ConfigSources& sources) {
+  ExperimentConfig config = read_sources(sources);
   validate(config);
   return config;
 }

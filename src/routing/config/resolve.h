@@ -21,6 +21,8 @@ struct ConfigSources {
 // The resolved and validated configuration. Inside each source routing.preset goes first. Errors begin with the source:
 // a ConfigError for what is written there, a FileError for a file that cannot be read.
 ExperimentConfig resolve(const ConfigSources& sources);
+// The same, but whether the keys fit each other is not looked at: something is still missing.
+ExperimentConfig read_sources(const ConfigSources& sources);
 
 // The variable of a key: ROUTING_, then the key in capitals with underscores for dots. train.steps ->
 // ROUTING_TRAIN_STEPS.

@@ -104,6 +104,10 @@ void Trainer::open_run(const Setup& setup) {
   if (leads()) {
     open_folder(setup.resume);
     changes = changed_keys(run_.read_config(), config_);
+    // How long and how often says nothing about what is learned.
+    std::erase_if(changes, [](const ChangedKey& change) {
+      return change.key != "train.learning_rate" && change.key != "train.clip";
+    });
     const auto newest = setup.resume ? run_.newest_checkpoint() : std::nullopt;
     if (newest) {
       contents = contents_to_go_on_from(*newest);

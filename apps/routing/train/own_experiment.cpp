@@ -1,0 +1,135 @@
+#include "train/own_experiment.h"
+
+#include "lab/measure/step_timer.h"
+#include "routing/data/dataset.h"
+#include "routing/data/formats.h"
+#include "shell/output.h"
+#include "train/preset_choice.h"
+#include "train/step_estimate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace routing {
+namespace {
+
+constexpr double kShareForTraining = 0.94;  // the rest is for timing and checkpoints
+constexpr double kShareForEvaluations = 0.1;
+constexpr double kMostEvaluations = 8.0;
+constexpr double kPatience = 1.25;
+constexpr std::int64_t kUsualEvaluation = 16384;
+
+PrepareOptions notes_of(TrainingDisplay& display) {
+  return {.notes = [&](const std::string& line) { display.say(line); }};
+}
+
+ExperimentConfig resolved(ExperimentOptions options, const std::string& preset, std::vector<std::string> settings) {
+  options.preset = preset;
+  settings.insert(settings.end(), options.settings.begin(), options.settings.end());
+  options.settings = std::move(settings);
+  ExperimentConfig config = resolve_experiment(options);
+  if (config.train.minutes == 0.0 && !options.sets("train.steps")) config.train.minutes = kUsualMinutes;
+  return config;
+}
+
+DataFormat format_of(const DataConfig& data) {
+  return data.format == DataFormat::automatic && !is_prepared(data.path) ? detect_format(data.path) : data.format;
+}
+
+OwnData own_data(const Dataset& data, std::int64_t sequence_length) {
+  return {.tokens = data.facts().tokens,
+          .train_tokens = data.part("train").tokens.size(),
+          .image_height = data.facts().image.height,
+          .image_width = data.facts().image.width,
+          .sequence_length = sequence_length};
+}
+
+std::string what_there_is(const OwnData& data) {
+  const std::string count = std::to_string(data.train_tokens) + " " + std::string(to_string(data.tokens));
+  if (data.image_height == 0) return count;
+  return count + " of images of " + std::to_string(data.image_height) + " x " + std::to_string(data.image_width);
+}
+
+// Steps of training and evaluations that fit into the minutes.
+struct Fit {
+  std::int64_t steps = 0;
+  std::int64_t evaluations = 0;
+};
+
+Fit fit_of(const ExperimentConfig& config, TrainingDisplay& display) {
+  const TrainConfig& train = config.train;
+  const std::unique_ptr<TrainingData> data = open_training_data(config, notes_of(display));
+  StepTimer timer(data->config(), data.get());
+  const double step = seconds_per_step([&] { return timer.seconds_of_a_step(); }, timing_limits(train.minutes));
+  const auto all = static_cast<double>(steps_that_fit(kShareForTraining * train.minutes, step));
+  // Forward alone is a third of a step. What evaluations read of all the text is not known here; a little, usually.
+  const auto tokens = static_cast<double>(train.accumulation * train.batch_size * train.sequence_length);
+  const double evaluation = static_cast<double>(std::max(kUsualEvaluation, train.eval_tokens)) / tokens / 3.0;
+  const double evaluations = std::clamp(std::floor(kShareForEvaluations * all / evaluation), 1.0, kMostEvaluations);
+  return {.steps = std::max<std::int64_t>(10, static_cast<std::int64_t>(all - evaluations * evaluation)),
+          .evaluations = static_cast<std::int64_t>(evaluations)};
+}
+
+}  // namespace
+
+ExperimentConfig fitted_to_minutes(ExperimentConfig config, const ExperimentOptions& options,
+                                   TrainingDisplay& display) {
+  TrainConfig& train = config.train;
+  display.say("timing a few steps to see what fits into " + fixed_digits(train.minutes, 1) + " minutes");
+  const Fit fit = fit_of(config, display);
+  train.steps = fit.steps;
+  // A neighbour on the machine should not take the end of the schedule, where most is gained.
+  train.minutes *= kPatience;
+  if (!options.sets("train.warmup_steps")) train.warmup_steps = std::min(train.warmup_steps, train.steps / 5);
+  if (!options.sets("train.decay_steps")) train.decay_steps = 0;
+  const std::int64_t pause = (train.steps + fit.evaluations - 1) / fit.evaluations;
+  if (!options.sets("train.eval_every") && train.eval_every > 0) train.eval_every = pause;
+  if (!options.sets("train.checkpoint_every") && train.checkpoint_every > 0) train.checkpoint_every = pause;
+  if (!options.sets("train.log_every")) train.log_every = std::max<std::int64_t>(1, train.steps / 100);
+  display.say(std::to_string(train.steps) + " steps of " +
+              std::to_string(train.accumulation * train.batch_size * train.sequence_length) +
+              " tokens; the learning rate falls to its end with them");
+  return config;
+}
+
+ExperimentConfig experiment_for_data(const ExperimentOptions& options, TrainingDisplay& display) {
+  std::vector<std::string> settings;
+  const ExperimentConfig wishes = wanted_experiment(options);
+  DataConfig wanted = wishes.data;
+  // A single file is bytes; so are many.
+  if (wanted.tokens == TokenKind::automatic && format_of(wanted) == DataFormat::text) {
+    wanted.tokens = TokenKind::bytes;
+    settings.emplace_back("data.tokens=bytes");
+  }
+  auto data = std::make_unique<Dataset>(wanted, notes_of(display));
+  const ImageShape image = data->facts().image;
+  if (std::max(image.height, image.width) > kLargestOwnImage && !options.sets("data.image_size")) {
+    display.say("images of " + std::to_string(image.height) + " x " + std::to_string(image.width) + " are read as " +
+                std::to_string(kShrunkOwnImage) + " x " + std::to_string(kShrunkOwnImage) +
+                ", because each value is a token; data.image_size sets another size");
+    settings.push_back("data.image_size=" + std::to_string(kShrunkOwnImage));
+    wanted.image_size = kShrunkOwnImage;
+    data = std::make_unique<Dataset>(wanted, notes_of(display));
+  }
+  const OwnData own = own_data(*data, options.sets("train.sequence_length") ? wishes.train.sequence_length : 0);
+  PresetChoice choice = preset_for(own);
+  settings.insert(settings.end(), choice.settings.begin(), choice.settings.end());
+
+  const std::string& smallest = choice.sizes.front().preset;
+  display.say(smallest + " is the preset for " + what_there_is(own) + " to train on; --preset names another");
+  ExperimentConfig config = resolved(options, smallest, settings);
+  if (options.sets("train.steps")) return config;
+  config = fitted_to_minutes(config, options, display);
+  if (choice.sizes.size() == 1) return config;
+  const TrainConfig& train = config.train;
+  const std::int64_t bytes = train.steps * train.accumulation * train.batch_size * train.sequence_length;
+  const std::string& preset = size_that_pays(choice.sizes, bytes).preset;
+  display.say(size_reason(choice.sizes, bytes));
+  return preset == smallest ? config : fitted_to_minutes(resolved(options, preset, settings), options, display);
+}
+
+}  // namespace routing
