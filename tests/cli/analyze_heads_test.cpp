@@ -19,9 +19,13 @@ class CliHeads : public CliGenerate {
   }
 };
 
-TEST_F(CliHeads, JsdPrintsTheTableBesideThePublishedOneAndDrawsTheMatrix) {
+TEST_F(CliHeads, JsdPrintsTheTableBesideThePublishedOneIfAskedAndDrawsTheMatrix) {
   train_on_bytes(3);
-  const Outcome outcome = run("analyze jsd run --quiet --sequences 3 --queries 20 --out heads.png --out heads.svg");
+  const std::string command = "analyze jsd run --quiet --sequences 3 --queries 20 --out heads.png --out heads.svg";
+  const std::string own = run(command).out;
+  EXPECT_TRUE(contains(own, "local | routing")) << own;
+  EXPECT_FALSE(contains(own, "published") || contains(own, "0.0038") || contains(own, "not a target")) << own;
+  const Outcome outcome = run(command + " --published");
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   for (const char* part : {"layer", "local | local", "local | routing", "routing | routing", "0.0038 ± 0.0018",
                            "0.6674 ± 0.0153", "not a target", "3 sequences of 48 tokens, 20 queries in each",

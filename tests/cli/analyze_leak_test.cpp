@@ -69,6 +69,9 @@ TEST_F(CliLeak, MeasuresRunsAndWritesEveryKindOfFile) {
   const Outcome table = run("analyze leak balanced nearest random --quiet --windows 6 --positions 4 --threads 1");
   EXPECT_EQ(table.out, text_of(folder_ / "leak.md"));
   EXPECT_TRUE(contains(table.out, "equal bit for bit (8 compared)")) << table.out;
+  const Outcome written =
+      run("analyze leak balanced nearest random --quiet --windows 6 --positions 4 --out again.png --out again.md");
+  EXPECT_EQ(written.out, table.out + "again.png\nagain.md\n");
   const auto all = nlohmann::json::parse(run(command + " --check-all").out);
   EXPECT_EQ(all.at("selections")[1].at("prefix_only_equal").at("measured"), 24);
   EXPECT_EQ(all.at("selections")[1].at("prefix_only_equal").at("different"), 0);

@@ -168,6 +168,9 @@ TEST_F(CliAnalyze, PatternsOfARunAreDrawnFromItsPlans) {
   EXPECT_EQ(times(text_of(folder_ / "p.svg"), "<svg"), 1U);
   EXPECT_EQ(analysed("patterns run --n 24 --layer 1 --out q.png"), "q.png\n");
   EXPECT_NE(text_of(folder_ / "p.png"), text_of(folder_ / "q.png"));
+  EXPECT_EQ(object("patterns run --out r.png")["n"], 2 * 16) << "so that the end of its largest window is seen";
+  EXPECT_EQ(object("patterns --out s.png")["n"], 64);
+  expect_refused("analyze patterns run --out a.png --offset 1000000", {"--offset 1000000", "valid part has"});
   expect_refused("analyze patterns run --out a.png --layer 2", {"no layer 2", "0 to 1"});
   expect_refused("analyze patterns run --out a.png --head 9", {"no head 9", "0 to 3"});
   expect_refused("analyze patterns run --out a.png --head none", {"--head", "'none' is not a whole number"});

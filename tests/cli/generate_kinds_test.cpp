@@ -87,10 +87,11 @@ TEST_F(CliGenerate, ImagesAreWrittenAndTheirLowerHalvesCompleted) {
   const Image half = read_png(folder_ / "half/sample-001.png");
   EXPECT_TRUE(std::equal(half.values.begin(), half.values.begin() + 96, first.values.begin()));
   EXPECT_FALSE(std::equal(half.values.begin() + 96, half.values.end(), first.values.begin() + 96));
-  EXPECT_EQ(to_string(read_png_shape(folder_ / "half/sheet.png")), "48 x 150") << "4 images in one group";
+  EXPECT_EQ(to_string(read_png_shape(folder_ / "half/sheet.png")), "172 x 534")
+      << "4 images of 128 in one group, under a strip of 28";
 
   EXPECT_EQ(times(generated("--complete-split test --num-samples 2 --out half --force"), "\n"), 3U);
-  EXPECT_EQ(to_string(read_png_shape(folder_ / "half/sheet.png")), "88 x 116") << "3 images per group, 2 groups";
+  EXPECT_EQ(to_string(read_png_shape(folder_ / "half/sheet.png")), "308 x 404") << "3 images per group, 2 groups";
 
   expect_mistake(2, "run", {"run/samples-1", "not empty", "--force"});
   expect_mistake(1, "run --out new --image run/samples-1/sheet.png", {"88 x 88", "8 x 8"});

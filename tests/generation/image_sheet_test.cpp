@@ -138,5 +138,13 @@ TEST(ContactSheet, OptionsOutOfRangeAreRefusedByName) {
   EXPECT_NE(message({.gap = 5000}).find("gap is 5000, but 0 to 1024"), std::string::npos);
 }
 
+TEST(SheetColumns, AreWhereTheImagesBegin) {
+  const SheetOptions options{.group = 2, .columns = 2, .magnification = 2, .margin = 3, .gap = 1};
+  EXPECT_EQ(sheet_columns(8, {.height = 1, .width = 5}, options), (std::vector<std::int64_t>{3, 14, 27, 38}));
+  EXPECT_EQ(sheet_columns(2, {.height = 1, .width = 5}, options), (std::vector<std::int64_t>{3, 14}));
+  EXPECT_NE(message_of<InputError>([&] { sheet_columns(3, {.height = 1, .width = 5}, options); }).find("groups of 2"),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace routing::image_sheet_test

@@ -21,9 +21,9 @@ inline bool same_colour(const Colour& first, const Colour& second) {
          std::abs(first.blue - second.blue) < step;
 }
 
-class Image {
+class FigureImage {
  public:
-  explicit Image(const std::filesystem::path& path)
+  explicit FigureImage(const std::filesystem::path& path)
       : surface_(cairo_image_surface_create_from_png(path.c_str()), &cairo_surface_destroy) {}
 
   bool readable() const { return cairo_surface_status(surface_.get()) == CAIRO_STATUS_SUCCESS; }

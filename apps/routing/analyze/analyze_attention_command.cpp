@@ -154,15 +154,19 @@ SequenceFigure figure_of(const Subject& subject, const ModelProbes& probes, cons
                                    std::to_string(reading.reads.size()) + " before it",
                         .cells = {},
                         .first = image ? 0 : kStart,
-                        .image_width = subject.image_width};
+                        .image_width = subject.image_width,
+                        .values = {}};
+  if (image) figure.values.assign(subject.ids.begin(), subject.ids.end());
   const std::vector<std::vector<std::int32_t>> clusters = token_clusters(probes, reading.layer, reading.head);
   const auto size = static_cast<std::int64_t>(subject.ids.size());
   // A text has a cell for the start and, if it is asked about, one after its end.
   const std::int64_t first = figure.first;
   const std::int64_t end = std::max(size, subject.text.position + 1);
   for (std::int64_t token = first; token < end; ++token) {
-    const std::string label = label_of(subject.text, token);
-    SequenceCell cell{.text = label == " " ? "\u2423" : label, .asked = token == subject.text.position};
+    const bool is_token = token >= 0 && token < size;
+    SequenceCell cell{.text = is_token ? drawable_label(subject.text.tokens[static_cast<std::size_t>(token)])
+                                       : label_of(subject.text, token),
+                      .asked = token == subject.text.position};
     const auto carrier = static_cast<std::size_t>(token + 1);
     if (carrier < clusters.size() && token < size) cell.clusters = clusters[carrier];
     figure.cells.push_back(std::move(cell));

@@ -249,14 +249,14 @@ void print(const RunHealth& health, const HealthOptions& options) {
 HealthFigure figure_of(const std::vector<RunHealth>& all, bool evaluated) {
   HealthFigure figure{.title = "Health of routing" + (all.size() == 1 ? ": " + all[0].name : ""), .runs = {}};
   for (const RunHealth& health : all) {
-    figure.runs.push_back(
-        {.name = health.name,
-         .history = health.history,
-         .clusters = health.clusters,
-         .heads = health.heads,
-         .heads_title = health.name +
-                        (evaluated ? ": members of each cluster on held-out tokens, entropy at the right"
-                                   : ": tokens that moved each centroid in a step of training, entropy at the right")});
+    figure.runs.push_back({.name = health.name,
+                           .history = health.history,
+                           .clusters = health.clusters,
+                           .heads = health.heads,
+                           .heads_title = health.name +
+                                          (evaluated ? ": members of each cluster on held-out tokens"
+                                                     : ": tokens that moved each centroid in a step of training") +
+                                          ", a bar per cluster; dashed: an even share"});
   }
   return figure;
 }

@@ -23,6 +23,7 @@ constexpr std::size_t kColumn = 19;
 struct JsdOptions {
   HeadAnalysisOptions common = {.queries = 256};
   std::int64_t draws = 10;
+  bool published = false;
 };
 
 std::string padded(std::string text, std::size_t width) {
@@ -73,13 +74,15 @@ void print_table(const JsdOptions& options, const ProbedRun& run, const HeadDive
     std::cout << text.substr(0, text.find_last_not_of(' ') + 1) << "\n";
   };
   std::cout << "Jensen-Shannon divergence of rows of attention, nats: 0 for equal ones, at most ln 2 = 0.6931\n\n";
-  line({"layer", "local | local", "local | " + content, content + " | " + content, "unrouted", "published l | l",
-        "published l | r", "published r | r"});
+  std::vector<std::string> heading{"layer", "local | local", "local | " + content, content + " | " + content,
+                                   "unrouted"};
+  if (options.published) heading.insert(heading.end(), {"published l | l", "published l | r", "published r | r"});
+  line(heading);
   for (std::size_t number = 0; number < result.layers.size(); ++number) {
     const LayerDivergence& layer = result.layers[number];
     std::vector<std::string> cells{std::to_string(number), text_of(layer.local_local), text_of(layer.local_content),
                                    text_of(layer.content_content), unrouted_text(layer)};
-    if (number < published_divergence().size()) {
+    if (options.published && number < published_divergence().size()) {
       const PublishedDivergence& theirs = published_divergence()[number];
       for (const auto& entry : {theirs.local_local, theirs.local_routing, theirs.routing_routing}) {
         cells.push_back(with_deviation(entry.mean, entry.deviation));
@@ -91,13 +94,15 @@ void print_table(const JsdOptions& options, const ProbedRun& run, const HeadDive
   print_pairs(
       {{"draws", "mean ± standard deviation over " + std::to_string(options.draws) +
                      " draws of two different heads and a sequence, seed " + std::to_string(options.common.seed)},
-       {"unrouted", "share of queries that a " + content + " head does not route; they are left out"},
-       {"published",
-        "the paper's 10 layers on WikiText-103; not a target, because the script behind it puts what local heads "
-        "read at the wrong places (docs/facts.md, E7)"},
-       {"data", describe_sequences(options.common, run, result.queries)},
-       {"model", describe_model(run)}},
+       {"unrouted", "share of queries that a " + content + " head does not route; they are left out"}},
       11);
+  if (options.published) {
+    print_pairs({{"published",
+                  "the paper's 10 layers on WikiText-103; not a target, because the script behind it puts what local "
+                  "heads read at the wrong places (docs/facts.md, E7)"}},
+                11);
+  }
+  print_pairs({{"data", describe_sequences(options.common, run, result.queries)}, {"model", describe_model(run)}}, 11);
 }
 
 nlohmann::ordered_json json_of(const Divergence& divergence) {
@@ -173,6 +178,7 @@ Command add_analyze_jsd(CLI::App& analyze, const ProgramOptions& program) {
   add_head_analysis_options(*app, options->common);
   OptionGroup data(*app, "Data");
   data.add({"--draws N", "of a random pair of heads and a random sequence"}, options->draws, whole_number(1, 1000000));
+  OptionGroup(*app, "Output").flag({"--published", "the paper's figures beside them"}, options->published);
   return {app, [options, &program] { return run_jsd(*options, program); }};
 }
 

@@ -101,6 +101,9 @@ int run(const LeakOptions& options, const ProgramOptions& program) {
                           .label = data.facts().label()};
   for (const std::string& path : options.paths) write_result(report, source, path);
   std::cout << (options.json ? leak_json(report, source) + "\n" : leak_markdown(report, source));
+  for (const std::string& path : options.paths) {
+    if (!options.json) std::cout << path << "\n";
+  }
   return kDone;
 }
 

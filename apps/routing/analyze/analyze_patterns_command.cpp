@@ -9,6 +9,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <filesystem>
@@ -21,18 +22,20 @@
 namespace routing {
 namespace {
 
+constexpr std::int64_t kGalleryTokens = 64;
+
 struct PatternsOptions {
   RunDataOptions model;  // only with a run
   std::int64_t layer = -1;
   std::string head;
-  std::int64_t num_tokens = 64;
+  std::int64_t num_tokens = 0;  // 0 for as many as show what there is to see
   std::uint64_t seed = 1;
   std::vector<std::string> paths;
   bool json = false;
 };
 
 // The plans of a trained model on a stretch of its data.
-PatternFigure figure_of_run(const PatternsOptions& options, bool quiet) {
+PatternFigure figure_of_run(PatternsOptions& options, bool quiet) {
   std::error_code ignored;
   if (!std::filesystem::exists(options.model.run, ignored)) {
     throw UsageError("analyze patterns: unexpected argument '" + options.model.run + "': there is no such run",
@@ -41,6 +44,9 @@ PatternFigure figure_of_run(const PatternsOptions& options, bool quiet) {
   RunModel model = load_run_model(options.model, "analyze patterns");
   const std::unique_ptr<Dataset> data = open_run_data(options.model, model, quiet);
   const ExperimentConfig& config = model.model->config();
+  if (options.num_tokens == 0) {
+    options.num_tokens = std::min(usual_pattern_tokens(config), tokens_from(*data, options.model));
+  }
   ModelPatternsOptions which{.title = "Which keys does each query read? " + config.name + ", " +
                                       std::to_string(options.num_tokens) + " tokens of " +
                                       data->path().filename().string() + ", " + options.model.split + " part",
@@ -55,10 +61,11 @@ PatternFigure figure_of_run(const PatternsOptions& options, bool quiet) {
   return model_patterns(*model.model, stretch_of(*data, options.model, options.num_tokens), which);
 }
 
-void run(const PatternsOptions& options, bool quiet) {
+void run(PatternsOptions& options, bool quiet) {
   // Wrong names first: of several files either all are written or none.
   for (const std::string& path : options.paths) figure_format(path);
   const bool of_run = !options.model.run.empty();
+  if (!of_run && options.num_tokens == 0) options.num_tokens = kGalleryTokens;
   const PatternFigure figure =
       of_run ? figure_of_run(options, quiet) : pattern_gallery(options.num_tokens, options.seed);
   for (const std::string& path : options.paths) write_pattern_figure(figure, path);
@@ -119,7 +126,9 @@ Command add_analyze_patterns(CLI::App& analyze, const ProgramOptions& program) {
       "routing analyze patterns --n 64 --out patterns.png --out patterns.svg");
   OptionGroup figure(*app, "Figure");
   figure.add({"--out FILE", "file to write, .png or .svg; may be repeated"}, options->paths)->required();
-  figure.add({"--n N", "tokens of the sequence"}, options->num_tokens, whole_number(1));
+  figure
+      .add({"--n N", "tokens; of a RUN, twice its largest window unless given"}, options->num_tokens, whole_number(1))
+      ->default_str(std::to_string(kGalleryTokens));
   figure.add({"--seed N", "fixes the random and LSH patterns"}, options->seed, whole_number(0));
   add_run_options(*app, *options);
   OptionGroup(*app, "Output").flag(kJsonFlag, options->json);

@@ -1,10 +1,10 @@
 // Images: whole ones, or the lower halves of given ones; each a PNG file, and all of them on one sheet.
 #include "commands.h"
 #include "generate/generate_job.h"
+#include "lab/figures/completion_sheet.h"
 #include "routing/core/error.h"
 #include "routing/data/dataset.h"
 #include "routing/data/images/png_image.h"
-#include "routing/generation/image_sheet.h"
 #include "routing/generation/image_tokens.h"
 #include "shell/command_line.h"
 #include "shell/interrupts.h"
@@ -96,35 +96,6 @@ void remove_old_images(const fs::path& folder) {
   for (const fs::path& path : old) fs::remove(path);
 }
 
-// Many images are shown smaller; of more than fit, the first.
-Image sheet_that_fits(std::vector<Image> images, std::size_t group) {
-  SheetOptions options{.group = static_cast<std::int64_t>(group)};
-  while (images.size() > group || options.magnification > 1) {
-    try {
-      return contact_sheet(images, options);
-    } catch (const InputError&) {
-      if (options.magnification > 1) {
-        options.magnification /= 2;
-      } else {
-        images.resize((images.size() / group + 1) / 2 * group);
-      }
-    }
-  }
-  return contact_sheet(images, options);
-}
-
-// Original, given half and completions of each, side by side; or the images alone.
-Image sheet_of(const std::vector<Image>& originals, const std::vector<Image>& made, std::size_t each) {
-  if (originals.empty()) return sheet_that_fits(made, 1);
-  std::vector<Image> all;
-  for (std::size_t i = 0; (i + 1) * each <= made.size(); ++i) {
-    all.push_back(originals[i]);
-    all.push_back(image_from_tokens(upper_half_tokens(originals[i]), originals[i].shape));
-    for (std::size_t k = 0; k < each; ++k) all.push_back(made[i * each + k]);
-  }
-  return sheet_that_fits(std::move(all), 2 + each);
-}
-
 class ImageWork {
  public:
   ImageWork(const GenerateJob& job, TrainingDisplay& display)
@@ -153,7 +124,7 @@ class ImageWork {
     }
     display_.finish();
     if (made_.size() >= each_) {
-      write_png(folder_ / kSheet, sheet_of(originals_, made_, each_));
+      write_png(folder_ / kSheet, completion_sheet(originals_, made_, each_));
       if (!job_.arguments.json) write_now((folder_ / kSheet).string() + "\n");
     }
     job_.say_summary(report_, *decoder, prompt_length());

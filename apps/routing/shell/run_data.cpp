@@ -9,6 +9,7 @@
 #include "shell/run_model.h"
 #include "train/training_display.h"
 
+#include <algorithm>
 #include <span>
 
 namespace routing {
@@ -55,6 +56,11 @@ std::unique_ptr<Dataset> open_run_data(const RunDataOptions& options, const RunM
   require_tokens_of_run(run.path, *data);
   fitted_to(config, data->facts());
   return data;
+}
+
+std::int64_t tokens_from(const Dataset& data, const RunDataOptions& options) {
+  const std::int64_t record = data.facts().record_length();
+  return record > 0 ? record : std::max<std::int64_t>(1, data.part(options.split).tokens.size() - options.offset);
 }
 
 at::Tensor stretch_of(const Dataset& data, const RunDataOptions& options, std::int64_t count) {

@@ -43,6 +43,9 @@ RunModel load_run_model(const RunDataOptions& options, const std::string& comman
 //         FileError    as Dataset
 std::unique_ptr<Dataset> open_run_data(const RunDataOptions& options, const RunModel& run, bool quiet);
 
+// How many tokens there are from `offset` on, at least 1; of images, those of one.
+std::int64_t tokens_from(const Dataset& data, const RunDataOptions& options);
+
 // Tokens of a part as int64 [1, count], from `offset` on; of images the offset counts images. A ConfigError if there
 // are not so many.
 at::Tensor stretch_of(const Dataset& data, const RunDataOptions& options, std::int64_t count);

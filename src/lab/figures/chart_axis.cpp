@@ -83,6 +83,20 @@ std::vector<AxisTick> ticks_of(const AxisRange& range, double step) {
   return ticks;
 }
 
+std::vector<AxisTick> doubling_ticks(const AxisRange& range, int most) {
+  require<InputError>(range.low > 0.0 && range.high >= range.low && std::isfinite(range.high) && most >= 1,
+                      "a doubling axis from ", range.low, " to ", range.high, " with ", most,
+                      " ticks cannot be; its ends must be above 0 and rise, with at least one tick");
+  const double first = std::ceil(std::log2(range.low) - kTolerance);
+  const double last = std::floor(std::log2(range.high) + kTolerance);
+  const double stride = std::max(1.0, std::ceil((last - first + 1.0) / most));
+  std::vector<AxisTick> ticks;
+  for (double power = first; power <= last; power += stride) {
+    ticks.push_back({std::exp2(power), fmt::format("{:.15g}", std::exp2(power))});
+  }
+  return ticks;
+}
+
 AxisRange rounded_outwards(const AxisRange& range, double step) {
   return {std::floor(range.low / step + kTolerance) * step, std::ceil(range.high / step - kTolerance) * step};
 }

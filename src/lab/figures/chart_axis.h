@@ -24,6 +24,13 @@ double round_step(double length, int most);
 // The multiples of the step inside the range, with labels just long enough to tell them apart.
 std::vector<AxisTick> ticks_of(const AxisRange& range, double step);
 
+// On a doubling axis equal lengths are equal ratios.
+enum class AxisScale { linear, doubling };
+
+// Powers of two in the range, whose ends are above 0, in full ("64", "4096"): every one, or every second, third … so
+// that there are at most `most` >= 1.
+std::vector<AxisTick> doubling_ticks(const AxisRange& range, int most);
+
 // The range, widened to whole steps.
 AxisRange rounded_outwards(const AxisRange& range, double step);
 

@@ -40,9 +40,11 @@ CurveStretch main_line(const Curve& curve, const CurveStretch& stretch, const Ax
   std::vector<double> values;
   values.reserve(stretch.size());
   for (const CurvePoint& point : stretch) values.push_back(std::min(point.y, y.high + (y.high - y.low)));
+  const auto [least, greatest] = std::minmax_element(values.begin(), values.end());
+  const AxisRange range{*least, *greatest};
   values = smoothed(values, curve.x.size() / kReachShare);
   CurveStretch line = stretch;
-  for (std::size_t i = 0; i < line.size(); ++i) line[i].y = values[i];
+  for (std::size_t i = 0; i < line.size(); ++i) line[i].y = std::clamp(values[i], range.low, range.high);
   return line;
 }
 

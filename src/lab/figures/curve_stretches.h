@@ -7,11 +7,7 @@
 
 namespace routing {
 
-struct CurvePoint {
-  double x = 0.0;
-  double y = 0.0;
-  friend bool operator==(const CurvePoint&, const CurvePoint&) = default;
-};
+using CurvePoint = Point;
 
 // Neighbours without a gap between them; never empty.
 using CurveStretch = std::vector<CurvePoint>;
@@ -28,7 +24,8 @@ CurveStretch all_points(const CurvesFigure& figure);
 bool is_smoothed(const Curve& curve);
 
 // A stretch of the curve as its thick line shows it. Where it is smoothed, values far above the plot count as just out
-// of sight, so that one of them does not lift its whole neighbourhood.
+// of sight, so that one of them does not lift its whole neighbourhood. A smoothed line never leaves the range of the
+// values that it smooths.
 CurveStretch main_line(const Curve& curve, const CurveStretch& stretch, const AxisRange& y);
 
 }  // namespace routing

@@ -1,12 +1,11 @@
 #include "lab/figures/curves_figure.h"
 
-#include "lab/figures/curve_stretches.h"
+#include "lab/figures/chart_plot.h"
 #include "lab/measure/statistics.h"
 #include "routing/core/error.h"
 
 #include <algorithm>
 #include <cmath>
-#include <memory>
 
 namespace routing {
 namespace {
@@ -26,8 +25,7 @@ constexpr double kPaleLineWidth = 1.0;
 constexpr double kDotRadius = 3.6;
 constexpr double kDotRim = 1.2;
 
-constexpr int kXSteps = 7;
-constexpr int kYSteps = 8;
+constexpr int kMostDoublings = 14;
 
 const TextStyle kAxisName = {.size = 11.5, .colour = kFaintInk};
 const TextStyle kTickLabel = {.size = 11.0, .colour = kFaintInk};
@@ -43,16 +41,17 @@ AxisRange range_of(const std::vector<double>& values) {
   return {*low - around, *high + around};
 }
 
-AxisRange x_range(const CurveStretch& points) {
+AxisRange x_range(const CurveStretch& points, AxisScale scale) {
   std::vector<double> values;
-  for (const CurvePoint& point : points) values.push_back(point.x);
+  for (const CurvePoint& point : points) values.push_back(scale == AxisScale::doubling ? std::log2(point.x) : point.x);
   AxisRange range = range_of(values);
+  if (scale == AxisScale::doubling) return {std::exp2(range.low), std::exp2(range.high)};
   // Steps that are counted from 1, or logged every tenth, still start at the corner.
   if (range.low > 0.0 && range.low <= 0.2 * range.high) range.low = 0.0;
   return range;
 }
 
-AxisRange y_range(const CurvesFigure& figure, const CurveStretch& points, const AxisRange& x) {
+AxisRange y_range(const CurvesFigure& figure, const CurveStretch& points, const AxisRange& x, bool hold_everything) {
   constexpr double kLaterFrom = 0.1;
   constexpr double kShare = 0.98;
   constexpr double kMostSqueezed = 4.0;
@@ -68,32 +67,31 @@ AxisRange y_range(const CurvesFigure& figure, const CurveStretch& points, const 
     if (point.x >= x.low + kLaterFrom * (x.high - x.low)) later.push_back(point.y);
   }
   AxisRange range = range_of(all);
-  if (!later.empty()) {
+  if (!later.empty() && !hold_everything) {
     const double usual = std::max(quantile(later, kShare), highest_reference);
     const double span = usual - range.low;
     if (span > 0.0 && range.high - range.low > kMostSqueezed * span) range.high = usual + kRoomAbove * span;
   }
-  return rounded_outwards(range, round_step(range.high - range.low, kYSteps));
+  return range;
 }
 
 void validate(const CurvesFigure& figure) {
   for (const Curve& curve : figure.curves) {
     require<InputError>(curve.x.size() == curve.y.size(), "curve '", curve.name, "': x has ", curve.x.size(),
                         " values, but y has ", curve.y.size(), "; each point needs both");
+    for (const double x : curve.x) {
+      require<InputError>(figure.x_scale == AxisScale::linear || x > 0.0, "curve '", curve.name, "': x is ", x,
+                          ", but an axis that doubles has only values above 0");
+    }
   }
 }
 
 double widest_name(const CurvesFigure& figure) {
-  // Only to measure letters.
-  const std::unique_ptr<cairo_surface_t, decltype(&cairo_surface_destroy)> surface(
-      cairo_image_surface_create(CAIRO_FORMAT_A8, 1, 1), &cairo_surface_destroy);
-  const std::unique_ptr<cairo_t, decltype(&cairo_destroy)> context(cairo_create(surface.get()), &cairo_destroy);
-  double width = 0.0;
-  for (const Curve& curve : figure.curves) width = std::max(width, text_width(context.get(), curve.name, kName));
-  for (const ReferenceLine& line : figure.references) {
-    width = std::max(width, text_width(context.get(), line.name, kReferenceName));
-  }
-  return std::min(width, kMaxNameWidth);
+  std::vector<std::string> curves;
+  std::vector<std::string> references;
+  for (const Curve& curve : figure.curves) curves.push_back(curve.name);
+  for (const ReferenceLine& line : figure.references) references.push_back(line.name);
+  return std::min(std::max(widest_text(curves, kName), widest_text(references, kReferenceName)), kMaxNameWidth);
 }
 
 class CurvesDrawing {
@@ -102,15 +100,15 @@ class CurvesDrawing {
       : figure_(figure), layout_(layout), context_(context) {}
 
   void draw() const {
-    draw_axes();
+    draw_axes(context_, layout_, kTickLabel);
     cairo_save(context_);
-    clip_to_plot(kLineWidth / 2.0);
-    for (const ReferenceLine& line : figure_.references) draw_reference(line);
+    clip_to_plot(context_, layout_, kLineWidth / 2.0);
+    for (const ReferenceLine& line : figure_.references) draw_reference(context_, layout_, line.y);
     for (std::size_t i = 0; i < figure_.curves.size(); ++i) draw_pale_line(figure_.curves[i], colour_of(i));
     for (std::size_t i = 0; i < figure_.curves.size(); ++i) draw_main_line(figure_.curves[i], colour_of(i));
     cairo_restore(context_);
     cairo_save(context_);
-    clip_to_plot(kDotRadius + kDotRim);
+    clip_to_plot(context_, layout_, kDotRadius + kDotRim);
     for (std::size_t i = 0; i < figure_.curves.size(); ++i) draw_dots(figure_.curves[i], colour_of(i));
     cairo_restore(context_);
     draw_names();
@@ -119,46 +117,6 @@ class CurvesDrawing {
 
  private:
   static Colour colour_of(std::size_t curve) { return group_colour(static_cast<std::int32_t>(curve)); }
-
-  // Far outside values are pulled nearer, still outside: cairo's coordinates are small integers inside.
-  double y_of(double value) const {
-    const double span = layout_.y.high - layout_.y.low;
-    return layout_.y_of(std::clamp(value, layout_.y.low - 9.0 * span, layout_.y.high + 9.0 * span));
-  }
-
-  // With room for what lies on the border itself.
-  void clip_to_plot(double room) const {
-    cairo_rectangle(context_, layout_.left - room, layout_.top - room, layout_.right - layout_.left + 2.0 * room,
-                    layout_.bottom - layout_.top + 2.0 * room);
-    cairo_clip(context_);
-  }
-
-  void draw_axes() const {
-    cairo_set_line_width(context_, 1.0);
-    TextStyle style = kTickLabel;
-    style.align = 0.5;
-    for (const AxisTick& tick : ticks_of(layout_.x, round_step(layout_.x.high - layout_.x.low, kXSteps))) {
-      const double x = layout_.x_of(tick.value);
-      stroke_line({x, layout_.top}, {x, layout_.bottom}, kGrid);
-      draw_text(context_, tick.label, x, layout_.bottom + 16.0, style);
-    }
-    style.align = 1.0;
-    for (const AxisTick& tick : ticks_of(layout_.y, round_step(layout_.y.high - layout_.y.low, kYSteps))) {
-      const double y = layout_.y_of(tick.value);
-      stroke_line({layout_.left, y}, {layout_.right, y}, kGrid);
-      draw_text(context_, tick.label, layout_.left - 7.0, y + kHalfCapital, style);
-    }
-    stroke_line({layout_.left, layout_.bottom}, {layout_.right, layout_.bottom}, kAxis);
-  }
-
-  void draw_reference(const ReferenceLine& line) const {
-    if (!is_shown(line.y)) return;
-    const double dashes[] = {5.0, 4.0};
-    cairo_set_dash(context_, dashes, 2, 0.0);
-    cairo_set_line_width(context_, 1.2);
-    stroke_line({layout_.left, y_of(line.y)}, {layout_.right, y_of(line.y)}, kAxis);
-    cairo_set_dash(context_, nullptr, 0, 0.0);
-  }
 
   void draw_pale_line(const Curve& curve, const Colour& colour) const {
     if (!is_smoothed(curve)) return;
@@ -199,11 +157,11 @@ class CurvesDrawing {
       const CurvePoint end = main_line(figure_.curves[i], stretches.back(), layout_.y).back();
       TextStyle style = kName;
       style.colour = mix(colour_of(i), kInk, 0.15);
-      names.push_back({figure_.curves[i].name, {layout_.x_of(end.x), y_of(end.y)}, style});
+      names.push_back({figure_.curves[i].name, {layout_.x_of(end.x), plot_y(layout_, end.y)}, style});
     }
     for (const ReferenceLine& line : figure_.references) {
       if (!is_shown(line.y) || line.name.empty()) continue;
-      names.push_back({line.name, {layout_.right, y_of(line.y)}, kReferenceName});
+      names.push_back({line.name, {layout_.right, plot_y(layout_, line.y)}, kReferenceName});
     }
     std::vector<double> wanted;
     for (const Name& name : names) wanted.push_back(std::clamp(name.end.y, layout_.top, layout_.bottom));
@@ -211,7 +169,7 @@ class CurvesDrawing {
     for (std::size_t i = 0; i < names.size(); ++i) {
       const Name& name = names[i];
       cairo_set_line_width(context_, 0.8);
-      stroke_line({layout_.right + 3.0, wanted[i]}, {layout_.right + kNameOffset - 4.0, places[i]},
+      stroke_line(context_, {layout_.right + 3.0, wanted[i]}, {layout_.right + kNameOffset - 4.0, places[i]},
                   mix(kBackground, name.style.colour, 0.55));
       const TextStyle fitting = shrunk_to_fit(context_, name.text, name.style, kMaxNameWidth);
       draw_text(context_, name.text, layout_.right + kNameOffset, places[i] + kHalfCapital, fitting);
@@ -237,25 +195,12 @@ class CurvesDrawing {
     }
   }
 
-  void stroke_line(const CurvePoint& from, const CurvePoint& to, const Colour& colour) const {
-    cairo_move_to(context_, from.x, from.y);
-    cairo_line_to(context_, to.x, to.y);
-    set_colour(context_, colour);
-    cairo_stroke(context_);
-  }
-
   void stroke(const CurveStretch& stretch, const Colour& colour, double line_width) const {
-    for (const CurvePoint& point : stretch) cairo_line_to(context_, layout_.x_of(point.x), y_of(point.y));
-    cairo_set_line_join(context_, CAIRO_LINE_JOIN_ROUND);
-    cairo_set_line_cap(context_, CAIRO_LINE_CAP_ROUND);
-    cairo_set_line_width(context_, line_width);
-    set_colour(context_, colour);
-    cairo_stroke(context_);
-    cairo_set_line_cap(context_, CAIRO_LINE_CAP_BUTT);
+    stroke_curve(context_, layout_, stretch, {.width = line_width, .colour = colour});
   }
 
   void fill_dot(const CurvePoint& point, const Colour& colour, double radius) const {
-    draw_dot(context_, {layout_.x_of(point.x), y_of(point.y), radius}, colour);
+    draw_dot(context_, {layout_.x_of(point.x), plot_y(layout_, point.y), radius}, colour);
   }
 
   const CurvesFigure& figure_;
@@ -265,20 +210,45 @@ class CurvesDrawing {
 
 }  // namespace
 
-CurvesLayout curves_layout(const CurvesFigure& figure) {
+double CurvesLayout::x_of(double value) const {
+  const auto place = [&](double at) { return x_scale == AxisScale::doubling ? std::log2(at) : at; };
+  return left + (right - left) * (place(value) - place(x.low)) / (place(x.high) - place(x.low));
+}
+
+CurvesLayout curves_axes(const CurvesFigure& figure, const AxesOptions& options) {
   validate(figure);
   const CurveStretch points = all_points(figure);
-  CurvesLayout layout;
+  CurvesLayout axes;
+  axes.x_scale = figure.x_scale;
+  axes.x = x_range(points, figure.x_scale);
+  axes.x_ticks = figure.x_scale == AxisScale::doubling
+                     ? doubling_ticks(axes.x, kMostDoublings)
+                     : ticks_of(axes.x, round_step(axes.x.high - axes.x.low, options.x_steps));
+  const AxisRange y = y_range(figure, points, axes.x, options.hold_everything);
+  const double step = round_step(y.high - y.low, options.y_steps);
+  axes.y = rounded_outwards(y, step);
+  const AxisRange& limits = options.y_limits;
+  const auto beyond = [&](auto outside) { return std::any_of(points.begin(), points.end(), outside); };
+  if (!beyond([&](const CurvePoint& point) { return point.y < limits.low; })) {
+    axes.y.low = std::max(axes.y.low, limits.low);
+  }
+  if (!beyond([&](const CurvePoint& point) { return point.y > limits.high; })) {
+    axes.y.high = std::min(axes.y.high, limits.high);
+  }
+  axes.y_ticks = ticks_of(axes.y, step);
+  axes.above = static_cast<std::size_t>(
+      std::count_if(points.begin(), points.end(), [&](const CurvePoint& point) { return point.y > axes.y.high; }));
+  return axes;
+}
+
+CurvesLayout curves_layout(const CurvesFigure& figure) {
+  CurvesLayout layout = curves_axes(figure, {});
   layout.width = kWidth;
   layout.height = kHeight;
   layout.left = kMargin + kTickWidth;
   layout.right = kWidth - kMargin - kNameOffset - widest_name(figure);
   layout.top = kMargin + kTitleHeight;
   layout.bottom = kHeight - kMargin - kFooting;
-  layout.x = x_range(points);
-  layout.y = y_range(figure, points, layout.x);
-  layout.above = static_cast<std::size_t>(
-      std::count_if(points.begin(), points.end(), [&](const CurvePoint& point) { return point.y > layout.y.high; }));
   return layout;
 }
 

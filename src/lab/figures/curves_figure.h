@@ -5,6 +5,7 @@
 #include "lab/figures/figure_canvas.h"
 
 #include <filesystem>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,7 @@ struct CurvesFigure {
   std::string y_label;
   std::vector<Curve> curves;
   std::vector<ReferenceLine> references;
+  AxisScale x_scale = AxisScale::linear;  // every x of a doubling one is above 0
 };
 
 inline constexpr double kLargestShown = 1e30;
@@ -50,18 +52,31 @@ struct CurvesLayout {
   double bottom = 0.0;
   AxisRange x;
   AxisRange y;
+  AxisScale x_scale = AxisScale::linear;
+  std::vector<AxisTick> x_ticks = {};
+  std::vector<AxisTick> y_ticks = {};  // the first and the last are the ends of the axis
   std::size_t above = 0;
 
-  double x_of(double value) const { return left + (right - left) * (value - x.low) / (x.high - x.low); }
+  double x_of(double value) const;
   double y_of(double value) const { return bottom - (bottom - top) * (value - y.low) / (y.high - y.low); }
 };
+
+// Ranges, ticks and `above` for a plot of another figure, which then places it.
+struct AxesOptions {
+  int x_steps = 7;  // at most so many
+  int y_steps = 8;
+  bool hold_everything = false;  // no value is cut off
+  // What values can be: no axis goes further for roundness.
+  AxisRange y_limits = {-std::numeric_limits<double>::infinity(), std::numeric_limits<double>::infinity()};
+};
+CurvesLayout curves_axes(const CurvesFigure& figure, const AxesOptions& options);
 
 CurvesLayout curves_layout(const CurvesFigure& figure);
 
 // Draws the figure to a .png or .svg file; the extension decides. Curve i has group_colour(i); curves without a value
 // are not shown.
 //
-// Throws  InputError   x and y of a curve have different lengths
+// Throws  InputError   x and y of a curve have different lengths, or an x is not above 0 on a doubling axis
 //         ConfigError  another extension
 //         FileError    the file cannot be written; an existing one is then left as it was
 void write_curves_figure(const CurvesFigure& figure, const std::filesystem::path& path);

@@ -1,5 +1,6 @@
 #include "lab/figures/figure_canvas.h"
 
+#include "lab/figures/figure_font.h"
 #include "routing/core/error.h"
 #include "routing/core/files.h"
 
@@ -11,7 +12,6 @@
 #include <cmath>
 #include <memory>
 #include <numbers>
-#include <span>
 #include <string_view>
 
 namespace routing {
@@ -99,9 +99,13 @@ std::vector<char> render_svg(const FigureSize& size, const std::function<void(ca
   return bytes;
 }
 
-void choose_font(cairo_t* context, const TextStyle& style) {
-  cairo_select_font_face(context, "DejaVu Sans", CAIRO_FONT_SLANT_NORMAL,
-                         style.bold ? CAIRO_FONT_WEIGHT_BOLD : CAIRO_FONT_WEIGHT_NORMAL);
+void choose_font(cairo_t* context, const FontRun& run, const TextStyle& style) {
+  if (run.face == nullptr) {
+    cairo_select_font_face(context, kUsualFont, CAIRO_FONT_SLANT_NORMAL,
+                           style.bold ? CAIRO_FONT_WEIGHT_BOLD : CAIRO_FONT_WEIGHT_NORMAL);
+  } else {
+    cairo_set_font_face(context, run.face);
+  }
   cairo_set_font_size(context, style.size);
 }
 
@@ -156,15 +160,32 @@ void draw_text(cairo_t* context, const std::string& text, double x, double y, co
   cairo_translate(context, x, y);
   if (style.upwards) cairo_rotate(context, -std::acos(0.0));
   cairo_move_to(context, start, 0.0);
-  cairo_show_text(context, text.c_str());
+  for (const FontRun& run : font_runs(text, style.bold)) {
+    choose_font(context, run, style);
+    cairo_show_text(context, run.text.c_str());
+  }
+  // The point after the last letter, at which a line that is drawn next would begin.
+  cairo_new_path(context);
   cairo_restore(context);
 }
 
 double text_width(cairo_t* context, const std::string& text, const TextStyle& style) {
-  choose_font(context, style);
-  cairo_text_extents_t extents;
-  cairo_text_extents(context, text.c_str(), &extents);
-  return extents.x_advance;
+  double width = 0.0;
+  for (const FontRun& run : font_runs(text, style.bold)) {
+    choose_font(context, run, style);
+    cairo_text_extents_t extents;
+    cairo_text_extents(context, run.text.c_str(), &extents);
+    width += extents.x_advance;
+  }
+  return width;
+}
+
+double widest_text(std::span<const std::string> texts, const TextStyle& style) {
+  const Surface surface(cairo_image_surface_create(CAIRO_FORMAT_A8, 1, 1), &cairo_surface_destroy);
+  const Context context(cairo_create(surface.get()), &cairo_destroy);
+  double width = 0.0;
+  for (const std::string& text : texts) width = std::max(width, text_width(context.get(), text, style));
+  return width;
 }
 
 TextStyle shrunk_to_fit(cairo_t* context, const std::string& text, const TextStyle& style, double width) {
@@ -175,6 +196,13 @@ TextStyle shrunk_to_fit(cairo_t* context, const std::string& text, const TextSty
 
 void set_colour(cairo_t* context, const Colour& colour) {
   cairo_set_source_rgb(context, colour.red, colour.green, colour.blue);
+}
+
+void stroke_line(cairo_t* context, const Point& from, const Point& to, const Colour& colour) {
+  cairo_move_to(context, from.x, from.y);
+  cairo_line_to(context, to.x, to.y);
+  set_colour(context, colour);
+  cairo_stroke(context);
 }
 
 void draw_dot(cairo_t* context, const Dot& dot, const Colour& colour) {

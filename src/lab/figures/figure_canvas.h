@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -50,14 +51,24 @@ struct TextStyle {
 inline constexpr TextStyle kTitle = {.size = 17.0, .bold = true};
 inline constexpr double kHalfCapital = 4.0;  // of ordinary labels: what puts them level with a mark
 
-// (x, y) is on the baseline.
+// (x, y) is on the baseline. Letters that the usual font lacks are drawn in another one (figure_font.h).
 void draw_text(cairo_t* context, const std::string& text, double x, double y, const TextStyle& style);
 double text_width(cairo_t* context, const std::string& text, const TextStyle& style);
+// Of the widest one, for layouts, where there is no sheet yet; 0 of none.
+double widest_text(std::span<const std::string> texts, const TextStyle& style);
 
 // The style itself, or with a font just small enough for the text to be no wider than `width`.
 TextStyle shrunk_to_fit(cairo_t* context, const std::string& text, const TextStyle& style, double width);
 
 void set_colour(cairo_t* context, const Colour& colour);
+
+struct Point {
+  double x = 0.0;
+  double y = 0.0;
+  friend bool operator==(const Point&, const Point&) = default;
+};
+// With the line width and the dashes that the context has.
+void stroke_line(cairo_t* context, const Point& from, const Point& to, const Colour& colour);
 
 struct Dot {
   double x = 0.0;

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 #include <fmt/core.h>
-#include <memory>
 
 namespace routing {
 namespace {
@@ -52,14 +51,8 @@ std::size_t columns_of(const MatrixFigure& figure) {
 }
 
 double widest_label(const MatrixFigure& figure) {
-  // Only to measure letters.
-  const std::unique_ptr<cairo_surface_t, decltype(&cairo_surface_destroy)> surface(
-      cairo_image_surface_create(CAIRO_FORMAT_A8, 1, 1), &cairo_surface_destroy);
-  const std::unique_ptr<cairo_t, decltype(&cairo_destroy)> context(cairo_create(surface.get()), &cairo_destroy);
   double width = 0.0;
-  for (const MatrixPanel& panel : figure.panels) {
-    for (const std::string& label : panel.labels) width = std::max(width, text_width(context.get(), label, kLabel));
-  }
+  for (const MatrixPanel& panel : figure.panels) width = std::max(width, widest_text(panel.labels, kLabel));
   return std::min(width, kMaxLabelWidth);
 }
 
@@ -132,7 +125,9 @@ class MatrixDrawing {
     if (side < kNumbersFromCell) return;
     const TextStyle style = {
         .size = 9.5, .colour = share_of(value) >= kLightTextFrom ? kBackground : kInk, .align = 0.5};
-    draw_text(context_, fmt::format("{:.2f}", value), left + side / 2.0, top + side / 2.0 + 3.4, style);
+    const std::string number = fmt::format("{:.2f}", value);
+    draw_text(context_, number, left + side / 2.0, top + side / 2.0 + 3.4,
+              shrunk_to_fit(context_, number, style, side - 4.0));
   }
 
   void draw_bar() const {

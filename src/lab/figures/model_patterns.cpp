@@ -3,6 +3,7 @@
 #include "lab/figures/pattern_gallery.h"
 #include "routing/core/error.h"
 
+#include <algorithm>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -33,6 +34,16 @@ struct CaptionOf {
   }
 };
 
+struct WindowOf {
+  std::int64_t operator()(const FullPattern&) const { return 0; }
+  std::int64_t operator()(const StridedPattern& strided) const { return strided.stride; }
+  // Local, random, LSH and routing.
+  template <class Pattern>
+  std::int64_t operator()(const Pattern& pattern) const {
+    return pattern.window;
+  }
+};
+
 bool is_wanted(const ModelPatternsOptions& options, std::int64_t head, bool first_of_group) {
   if (options.all_heads) return true;
   return options.head ? *options.head == head : first_of_group;
@@ -59,6 +70,17 @@ PatternFigure::Row row_of_layer(SequenceModel& model, std::size_t layer, const M
 }
 
 }  // namespace
+
+std::int64_t usual_pattern_tokens(const ExperimentConfig& config) {
+  constexpr std::int64_t kWithoutWindow = 64;
+  std::int64_t window = 0;
+  for (std::int64_t layer = 0; layer < config.model.layers; ++layer) {
+    for (const HeadGroupConfig& group : attention_of_layer(config, layer).head_groups) {
+      window = std::max(window, std::visit(WindowOf{}, group.pattern));
+    }
+  }
+  return window == 0 ? kWithoutWindow : std::clamp(2 * window, kShortestGallery, kLongestGallery);
+}
 
 std::string pattern_caption(const HeadGroupConfig& group) {
   return std::visit(CaptionOf{}, group.pattern);

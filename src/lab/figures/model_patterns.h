@@ -23,6 +23,10 @@ struct ModelPatternsOptions {
 // layer or head that the model does not have, or an n outside kShortestGallery … kLongestGallery.
 PatternFigure model_patterns(SequenceModel& model, const at::Tensor& tokens, const ModelPatternsOptions& options);
 
+// How many tokens show that windows end: twice the largest window of any head, at most kLongestGallery; 64 if none has
+// a window.
+std::int64_t usual_pattern_tokens(const ExperimentConfig& config);
+
 // "the last 128 of its clusters": what a query of these heads reads, for the caption of a square.
 std::string pattern_caption(const HeadGroupConfig& group);
 

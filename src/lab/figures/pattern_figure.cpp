@@ -71,9 +71,15 @@ double panel_height(const PatternPanel& panel) {
   return cell_side(panel) * static_cast<double>(panel.num_queries);
 }
 
+// Smaller cells have no room for a mark and a rim of the group's colour around it.
+bool has_marks(const PatternPanel& panel) {
+  return cell_side(panel) * kPixelsPerUnit >= 3.0;
+}
+
 bool has_shared_cells(const PatternFigure& figure) {
   for (const PatternFigure::Row& row : figure.rows) {
     for (const PatternPanel& panel : row.panels) {
+      if (!has_marks(panel)) continue;
       if (std::any_of(panel.count.begin(), panel.count.end(), [](std::int32_t count) { return count > 1; }))
         return true;
     }
@@ -81,8 +87,7 @@ bool has_shared_cells(const PatternFigure& figure) {
   return false;
 }
 
-// The dark square inside a cell that is read through several groups; it keeps a rim of the group's colour as soon as
-// the cell has three pixels.
+// The dark square inside a cell that is read through several groups.
 double mark_side(double cell) {
   const double pixels = cell * kPixelsPerUnit;
   const double side = 2.0 * std::floor(pixels / 4.0);
@@ -115,7 +120,7 @@ void draw_cells(cairo_t* context, const PatternPanel& panel, const PatternLayout
     set_colour(context, group_colour(group));
     cairo_fill(context);
   }
-  for (std::size_t cell = 0; cell < panel.count.size(); ++cell) {
+  for (std::size_t cell = 0; has_marks(panel) && cell < panel.count.size(); ++cell) {
     if (panel.count[cell] > 1) add_mark(context, left_of(cell), top_of(cell), box.cell);
   }
   set_colour(context, kInk);

@@ -19,7 +19,8 @@ struct PatternPanel {
   // [num_queries, num_keys], row-major: the group through which the query reads the key, which decides the colour; -1
   // where it does not read it.
   std::vector<std::int32_t> group;
-  // [num_queries, num_keys]: through how many groups it reads it, 0 where it does not. More than one gets a dark mark.
+  // [num_queries, num_keys]: through how many groups it reads it, 0 where it does not. More than one gets a dark mark,
+  // unless cells are smaller than three pixels.
   std::vector<std::int32_t> count;
 };
 

@@ -14,14 +14,15 @@ constexpr double kMargin = 24.0;
 constexpr double kMinWidth = 660.0;  // the legend in one line
 constexpr double kTitleHeight = 34.0;
 constexpr double kLegendHeight = 26.0;
-constexpr double kPanelHeading = 24.0;
+constexpr double kPanelHeading = 30.0;
 constexpr double kPanelHeight = 120.0;
 constexpr double kPanelGap = 12.0;
 constexpr double kFooting = 34.0;  // names of the layers
 constexpr double kTickWidth = 30.0;
-constexpr double kMostHeadPitch = 22.0;
+constexpr double kMostHeadPitch = 40.0;  // few heads need not fill the sheet
 constexpr double kLeastHeadPitch = 9.0;
 constexpr double kLayerGap = 22.0;
+constexpr double kUsualHeadPitch = 22.0;
 constexpr double kWishedWidth = 900.0;  // many heads come closer before the figure grows beyond it
 constexpr double kDotRadius = 4.0;
 constexpr double kRingRadius = 4.6;
@@ -108,7 +109,7 @@ class SharesDrawing {
 
   void draw_panel(std::size_t number) const {
     const HeadSharesFigure::Panel& panel = figure_.panels[number];
-    draw_text(context_, panel.title, kMargin, layout_.top[number] - 9.0,
+    draw_text(context_, panel.title, kMargin, layout_.top[number] - 14.0,
               shrunk_to_fit(context_, panel.title, kPanelTitle, right() - kMargin));
     cairo_set_line_width(context_, 1.0);
     for (const AxisTick& tick : ticks_of({0.0, 1.0}, 0.25)) {
@@ -158,8 +159,9 @@ HeadSharesLayout head_shares_layout(const HeadSharesFigure& figure) {
     }
   }
   const double gaps = kLayerGap * static_cast<double>(figure.kinds.size());
-  const double pitch = std::clamp((kWishedWidth - gaps) / static_cast<double>(std::max<std::size_t>(1, heads)),
-                                  kLeastHeadPitch, kMostHeadPitch);
+  const auto count = static_cast<double>(std::max<std::size_t>(1, heads));
+  const double filling = std::min(kMostHeadPitch, (kMinWidth - 2.0 * kMargin - kTickWidth - gaps) / count);
+  const double pitch = std::clamp((kWishedWidth - gaps) / count, kLeastHeadPitch, std::max(kUsualHeadPitch, filling));
   double x = kMargin + kTickWidth + kLayerGap / 2.0;
   for (const auto& layer : figure.kinds) {
     std::vector<double>& places = layout.x.emplace_back();

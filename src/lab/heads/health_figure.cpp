@@ -1,6 +1,6 @@
 #include "lab/heads/health_figure.h"
 
-#include "lab/figures/curve_stretches.h"
+#include "lab/figures/chart_plot.h"
 #include "routing/core/error.h"
 
 #include <algorithm>
@@ -12,14 +12,15 @@ namespace {
 
 // All lengths in units of the drawing.
 constexpr double kMargin = 24.0;
-constexpr double kTitleHeight = 62.0;  // title and legend
+constexpr double kTitleHeight = 78.0;  // title, names of the runs, what the marks mean
+constexpr double kTitleWithoutNames = 62.0;
 constexpr std::size_t kColumns = 4;
 constexpr double kChartWidth = 232.0;  // with its tick labels
-constexpr double kChartHeight = 158.0;
+constexpr double kChartHeight = 178.0;
 constexpr double kChartGap = 22.0;
-constexpr double kChartTitle = 22.0;
-constexpr double kTickWidth = 34.0;
-constexpr double kFooting = 22.0;
+constexpr double kChartTitle = 28.0;
+constexpr double kTickWidth = 36.0;
+constexpr double kFooting = 34.0;  // tick labels and the name of the x axis
 constexpr std::size_t kMostBarColumns = 8;
 constexpr double kBarHeight = 56.0;
 constexpr double kBarTitle = 18.0;
@@ -27,13 +28,13 @@ constexpr double kBarGap = 14.0;
 constexpr double kHeadsTitle = 44.0;
 constexpr double kLineWidth = 1.6;
 constexpr double kDotRadius = 2.6;
-constexpr int kXSteps = 4;
-constexpr int kYSteps = 4;
+constexpr double kDenseDotRadius = 1.5;  // of so many that larger ones would hide the line and each other
 
 const TextStyle kLegend = {.size = 11.5, .bold = true};
 const TextStyle kNote = {.size = 10.5, .colour = kFaintInk};
 const TextStyle kChartName = {.size = 11.5, .bold = true};
 const TextStyle kTickLabel = {.size = 9.5, .colour = kFaintInk};
+const TextStyle kFacts = {.size = 9.5, .colour = kFaintInk, .align = 1.0};
 
 double sheet_width() {
   return 2.0 * kMargin + kColumns * kChartWidth + (kColumns - 1) * kChartGap;
@@ -60,10 +61,18 @@ HealthLayout::Chart chart_of(const HealthFigure& figure, std::size_t measure) {
   }
   if (chart.curves.curves.empty()) return chart;
   if (const double limit = limit_of(figure, key); limit >= 0.0) chart.curves.references.push_back({"", limit});
-  chart.plot = curves_layout(chart.curves);
-  const bool is_share = key != "memberships" && key != "commitment_loss";
-  if (is_share && chart.plot.y.low < 0.0) chart.plot.y.low = 0.0;
+  // What a chart cannot show is not known to be harmless, so nothing is cut off.
+  AxesOptions axes{.x_steps = 4, .y_steps = 4, .hold_everything = true};
+  axes.y_limits.low = 0.0;
+  for (const char* share : {"occupancy", "entropy", "fraction"}) {
+    if (key.find(share) != std::string::npos) axes.y_limits.high = 1.0;
+  }
+  chart.plot = curves_axes(chart.curves, axes);
   return chart;
+}
+
+bool has_names(const HealthFigure& figure) {
+  return figure.runs.size() > 1;
 }
 
 class HealthDrawing {
@@ -91,61 +100,39 @@ class HealthDrawing {
   void draw_heading() const {
     const double width = layout_.width - 2.0 * kMargin;
     draw_text(context_, figure_.title, kMargin, kMargin + 14.0, shrunk_to_fit(context_, figure_.title, kTitle, width));
+    if (has_names(figure_)) draw_run_names(width);
+    if (layout_.charts.empty()) return;
+    const std::string note = "lines: training steps   dots: held-out data   dashed: limit of the verdict";
+    draw_text(context_, note, kMargin, kMargin + (has_names(figure_) ? 52.0 : 36.0), kNote);
+  }
+
+  // In one line; many or long names are written smaller.
+  void draw_run_names(double room) const {
+    constexpr double kGap = 18.0;
+    double all = 0.0;
+    for (const HealthFigure::Run& run : figure_.runs) all += text_width(context_, run.name, kLegend) + kGap;
+    TextStyle style = kLegend;
+    const double shrink = std::min(1.0, room / all);
+    style.size *= shrink;
     double x = kMargin;
-    for (std::size_t run = 0; figure_.runs.size() > 1 && run < figure_.runs.size(); ++run) {
-      TextStyle style = kLegend;
+    for (std::size_t run = 0; run < figure_.runs.size(); ++run) {
       style.colour = mix(colour_of(run), kInk, 0.15);
       draw_text(context_, figure_.runs[run].name, x, kMargin + 36.0, style);
-      x += text_width(context_, figure_.runs[run].name, style) + 18.0;
+      x += text_width(context_, figure_.runs[run].name, style) + kGap * shrink;
     }
-    if (!layout_.charts.empty()) {
-      const std::string note = "lines: training steps   dots: held-out data   dashed: limit of the verdict";
-      draw_text(context_, note, x, kMargin + 36.0, shrunk_to_fit(context_, note, kNote, layout_.width - kMargin - x));
-    }
-  }
-
-  void stroke_line(const CurvePoint& from, const CurvePoint& to, const Colour& colour) const {
-    cairo_move_to(context_, from.x, from.y);
-    cairo_line_to(context_, to.x, to.y);
-    set_colour(context_, colour);
-    cairo_stroke(context_);
-  }
-
-  void draw_axes(const HealthLayout::Chart& chart) const {
-    const CurvesLayout& plot = chart.plot;
-    cairo_set_line_width(context_, 1.0);
-    TextStyle style = kTickLabel;
-    style.align = 0.5;
-    for (const AxisTick& tick : ticks_of(plot.x, round_step(plot.x.high - plot.x.low, kXSteps))) {
-      stroke_line({plot.x_of(tick.value), plot.top}, {plot.x_of(tick.value), plot.bottom}, kGrid);
-      draw_text(context_, tick.label, plot.x_of(tick.value), plot.bottom + 13.0, style);
-    }
-    style.align = 1.0;
-    for (const AxisTick& tick : ticks_of(plot.y, round_step(plot.y.high - plot.y.low, kYSteps))) {
-      stroke_line({plot.left, plot.y_of(tick.value)}, {plot.right, plot.y_of(tick.value)}, kGrid);
-      draw_text(context_, tick.label, plot.left - 5.0, plot.y_of(tick.value) + 3.5, style);
-    }
-    stroke_line({plot.left, plot.bottom}, {plot.right, plot.bottom}, kAxis);
   }
 
   void draw_chart(const HealthLayout::Chart& chart) const {
     const CurvesLayout& plot = chart.plot;
     const std::string& name = health_measures()[chart.measure].name;
-    draw_text(context_, name, plot.left - kTickWidth, plot.top - 8.0,
+    draw_text(context_, name, plot.left - kTickWidth, plot.top - 14.0,
               shrunk_to_fit(context_, name, kChartName, kChartWidth));
-    draw_axes(chart);
-    cairo_save(context_);
-    cairo_rectangle(context_, plot.left - kDotRadius, plot.top - kDotRadius, plot.right - plot.left + 2.0 * kDotRadius,
-                    plot.bottom - plot.top + 2.0 * kDotRadius);
-    cairo_clip(context_);
-    for (const ReferenceLine& line : chart.curves.references) {
-      const double dashes[] = {4.0, 3.0};
-      cairo_set_dash(context_, dashes, 2, 0.0);
-      stroke_line({plot.left, plot.y_of(line.y)}, {plot.right, plot.y_of(line.y)}, kAxis);
-      cairo_set_dash(context_, nullptr, 0, 0.0);
-    }
+    draw_axes(context_, plot, kTickLabel);
+    TextStyle style = kTickLabel;
+    style.align = 0.5;
+    draw_text(context_, "step", (plot.left + plot.right) / 2.0, plot.bottom + 28.0, style);
+    for (const ReferenceLine& line : chart.curves.references) draw_reference(context_, plot, line.y);
     for (std::size_t i = 0; i < chart.curves.curves.size(); ++i) draw_curve(chart, i);
-    cairo_restore(context_);
   }
 
   void draw_curve(const HealthLayout::Chart& chart, std::size_t index) const {
@@ -153,43 +140,35 @@ class HealthDrawing {
     const Colour colour = colour_of(chart.run[index]);
     for (const CurveStretch& stretch : stretches_of(curve)) {
       if (curve.points || stretch.size() == 1) {
-        for (const CurvePoint& point : stretch) draw_dot(chart.plot, point, colour);
+        const bool dense = curve.x.size() >= kSmoothFrom;
+        for (const CurvePoint& point : stretch) draw_mark(chart.plot, point, colour, dense);
         continue;
       }
-      if (is_smoothed(curve)) stroke(chart.plot, stretch, mix(kBackground, colour, 0.35), 0.8);
-      stroke(chart.plot, main_line(curve, stretch, chart.plot.y), colour, kLineWidth);
+      if (is_smoothed(curve)) {
+        stroke_curve(context_, chart.plot, stretch, {.width = 0.8, .colour = mix(kBackground, colour, 0.35)});
+      }
+      stroke_curve(context_, chart.plot, main_line(curve, stretch, chart.plot.y),
+                   {.width = kLineWidth, .colour = colour});
     }
   }
 
-  // Far outside values are pulled nearer, still outside: cairo's coordinates are small integers inside.
-  static double y_of(const CurvesLayout& plot, double value) {
-    const double span = plot.y.high - plot.y.low;
-    return plot.y_of(std::clamp(value, plot.y.low - 9.0 * span, plot.y.high + 9.0 * span));
-  }
-
-  void draw_dot(const CurvesLayout& plot, const CurvePoint& point, const Colour& colour) const {
-    for (const bool rim : {true, false}) {
-      routing::draw_dot(context_, {plot.x_of(point.x), y_of(plot, point.y), kDotRadius + (rim ? 1.0 : 0.0)},
-                        rim ? kBackground : mix(colour, kInk, 0.35));
-    }
-  }
-
-  void stroke(const CurvesLayout& plot, const CurveStretch& stretch, const Colour& colour, double line_width) const {
-    for (const CurvePoint& point : stretch) cairo_line_to(context_, plot.x_of(point.x), y_of(plot, point.y));
-    cairo_set_line_join(context_, CAIRO_LINE_JOIN_ROUND);
-    cairo_set_line_width(context_, line_width);
-    set_colour(context_, colour);
-    cairo_stroke(context_);
-    cairo_set_line_width(context_, 1.0);
+  void draw_mark(const CurvesLayout& plot, const CurvePoint& point, const Colour& colour, bool dense) const {
+    const Dot dot{plot.x_of(point.x), plot.y_of(point.y), dense ? kDenseDotRadius : kDotRadius};
+    // A rim sets few dots off from the lines they lie on; those of many would cover what is there.
+    if (!dense) draw_dot(context_, {dot.x, dot.y, dot.radius + 1.0}, kBackground);
+    draw_dot(context_, dot, mix(colour, kInk, 0.35));
   }
 
   void draw_bars(const HealthLayout::Bars& bars) const {
     const HeadHealth& head = figure_.runs[bars.run].heads[bars.head];
     const std::string name = head.attention + " head " + std::to_string(head.head);
+    const std::string facts =
+        fmt::format("entropy {:.2f}, largest {:.{}f}", head.entropy(), head.largest(), head.largest() < 100.0 ? 1 : 0);
+    const TextStyle facts_style = shrunk_to_fit(context_, facts, kFacts, 0.55 * bars.width);
+    draw_text(context_, facts, bars.left + bars.width, bars.top - 5.0, facts_style);
     draw_text(context_, name, bars.left, bars.top - 5.0,
-              shrunk_to_fit(context_, name, {.size = 10.0, .bold = true}, bars.width));
-    draw_text(context_, fmt::format("{:.2f}", head.entropy()), bars.left + bars.width, bars.top - 5.0,
-              {.size = 9.5, .colour = kFaintInk, .align = 1.0});
+              shrunk_to_fit(context_, name, {.size = 10.0, .bold = true},
+                            0.95 * bars.width - text_width(context_, facts, facts_style)));
     const double step = bars.width / static_cast<double>(head.members.size());
     for (std::size_t c = 0; c < head.members.size(); ++c) {
       const double height = bars.height * head.members[c] / bars.most;
@@ -203,9 +182,9 @@ class HealthDrawing {
     cairo_set_line_width(context_, 1.0);
     const double dashes[] = {3.0, 3.0};
     cairo_set_dash(context_, dashes, 2, 0.0);
-    stroke_line({bars.left, fair}, {bars.left + bars.width, fair}, kInk);
+    stroke_line(context_, {bars.left, fair}, {bars.left + bars.width, fair}, kInk);
     cairo_set_dash(context_, nullptr, 0, 0.0);
-    stroke_line({bars.left, bars.top + bars.height}, {bars.left + bars.width, bars.top + bars.height}, kAxis);
+    stroke_line(context_, {bars.left, bars.top + bars.height}, {bars.left + bars.width, bars.top + bars.height}, kAxis);
   }
 
   const HealthFigure& figure_;
@@ -278,7 +257,7 @@ double place_bars(const HealthFigure& figure, std::size_t run, HealthLayout& lay
 HealthLayout health_layout(const HealthFigure& figure) {
   HealthLayout layout;
   layout.width = sheet_width();
-  double top = place_charts(figure, layout, kMargin + kTitleHeight);
+  double top = place_charts(figure, layout, kMargin + (has_names(figure) ? kTitleHeight : kTitleWithoutNames));
   for (std::size_t run = 0; run < figure.runs.size(); ++run) top = place_bars(figure, run, layout, top);
   layout.height = top + kMargin;
   require<InputError>(!layout.charts.empty() || !layout.bars.empty(), "figure '", figure.title,

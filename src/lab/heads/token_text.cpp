@@ -1,5 +1,6 @@
 #include "lab/heads/token_text.h"
 
+#include "lab/figures/figure_font.h"
 #include "routing/core/utf8.h"
 
 #include <algorithm>
@@ -70,7 +71,16 @@ std::vector<TokenText> token_texts(const Tokenizer& tokenizer, std::span<const s
     }
     place += character.size();
   }
+  for (std::size_t place = 0; place < text.size(); ++place) texts[pieces.owner[place]].bytes += text[place];
   return texts;
+}
+
+std::string drawable_label(const TokenText& token) {
+  if (token.label == " ") return "\u2423";
+  if (has_all_letters(token.label)) return token.label;
+  std::string bytes;
+  for (const char byte : token.bytes) bytes += byte_name(byte);
+  return bytes;
 }
 
 std::int64_t find_in_tokens(const Tokenizer& tokenizer, std::span<const std::int32_t> ids, std::string_view text) {

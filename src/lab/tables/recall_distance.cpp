@@ -6,11 +6,9 @@
 #include "routing/training/learner.h"
 
 #include <algorithm>
-#include <cmath>
 #include <fmt/core.h>
 
 namespace routing {
-namespace {}  // namespace
 
 ContentPairs content_pairs(SequenceModel& model, const at::Tensor& tokens, MatmulPrecision precision) {
   const at::NoGradGuard no_gradient;
@@ -62,15 +60,16 @@ std::string content_name(const ExperimentConfig& config) {
 CurvesFigure recall_figure(const std::vector<RecallModel>& models, std::int64_t least_answers) {
   require<InputError>(!models.empty(), "a figure of recall by distance needs at least one model");
   CurvesFigure figure{.title = "Right answers by distance of the fact",
-                      .x_label = "distance in tokens, as a power of 2",
+                      .x_label = "distance in tokens",
                       .y_label = "share of right answers",
                       .curves = {},
-                      .references = {{"chance", models.front().score.chance}}};
+                      .references = {{"chance", models.front().score.chance}},
+                      .x_scale = AxisScale::doubling};
   for (const RecallModel& model : models) {
     Curve curve{.name = model.name};
     for (const DistanceScore& bin : model.score.distances) {
       if (bin.answers < std::max<std::int64_t>(1, least_answers)) continue;
-      curve.x.push_back(std::log2(0.5 * static_cast<double>(bin.from + bin.to)));
+      curve.x.push_back(0.5 * static_cast<double>(bin.from + bin.to));
       curve.y.push_back(bin.accuracy());
     }
     figure.curves.push_back(std::move(curve));

@@ -41,7 +41,7 @@ RecallModel measure_recall(SequenceModel& model, const RecallToMeasure& which);
 // "full", "local", "routing, threshold", "LSH" …: what the content heads of an experiment are.
 std::string content_name(const ExperimentConfig& config);
 
-// Accuracy over distance, one curve a model; x is the logarithm (base 2) of the distance in the middle of an octave.
+// Accuracy over distance in tokens, one curve a model, on an axis that doubles; x is the middle of an octave.
 // Octaves with fewer than `least_answers` answers are left out. The dashed line is chance.
 CurvesFigure recall_figure(const std::vector<RecallModel>& models, std::int64_t least_answers = 10);
 

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <memory>
-#include <span>
 
 namespace routing {
 namespace {
@@ -17,10 +15,11 @@ constexpr double kPlotGap = 56.0;
 constexpr double kNameGap = 12.0;
 constexpr double kNameRoom = 8.0;  // letters differ a little between the measure and the picture
 constexpr double kFooting = 44.0;  // ticks and the legend
+constexpr double kTicks = 18.0;    // without the legend
 constexpr double kDotRadius = 3.6;
 constexpr double kIntervalWidth = 1.6;
 constexpr double kMostSqueezed = 4.0;
-constexpr int kTicks = 6;
+constexpr int kMostTicks = 6;
 
 const TextStyle kSubtitle = {.size = 11.5, .colour = kFaintInk};
 const TextStyle kPlotTitle = {.size = 12.0, .bold = true, .align = 0.5};
@@ -39,6 +38,14 @@ std::optional<double> baseline_of(const TableReport& report) {
   return std::nullopt;
 }
 
+// Rows with a selection of their own are no rows of --selection, but routed all the same. One cluster routes nothing.
+bool has_routed_heads(const TableRow& row) {
+  if (row.is_routed || row.is_literature) return row.is_routed;
+  const ExperimentConfig config = row_config(row, {});
+  return config.attention.content == PatternKind::routing && config.attention.content_heads > 0 &&
+         config.routing.routing().clusters > 1;
+}
+
 bool has_differences(const TableReport& report) {
   if (report.spec.kind == TableKind::timed || !baseline_of(report)) return false;
   return std::any_of(report.rows.begin(), report.rows.end(), [](const ReportRow& row) { return row.difference; });
@@ -52,7 +59,10 @@ void fit_range(TablePlot& plot) {
   const auto [least, greatest] = std::minmax_element(means.begin(), means.end());
   AxisRange range{*least, *greatest};
   const double usual = std::abs(*greatest) > 0.0 ? 0.02 * std::abs(*greatest) : 0.02;
-  const double spread = range.high - range.low > 0.0 ? range.high - range.low : usual;
+  const bool single = !(range.high - range.low > 0.0);
+  const double spread = single ? usual : range.high - range.low;
+  // Around a lone value there is room, so that its last digits do not look like differences.
+  if (single) range = {range.low - spread, range.high + spread};
   const AxisRange widest{range.low - kMostSqueezed * spread, range.high + kMostSqueezed * spread};
   for (const TablePlot::Mark& mark : plot.marks) {
     range.low = std::min(range.low, std::max(mark.value - mark.half_width, widest.low));
@@ -60,7 +70,7 @@ void fit_range(TablePlot& plot) {
   }
   const double room = 0.05 * std::max(range.high - range.low, spread);
   range = {range.low - room, range.high + room};
-  plot.step = round_step(range.high - range.low, kTicks);
+  plot.step = round_step(range.high - range.low, kMostTicks);
   plot.range = rounded_outwards(range, plot.step);
 }
 
@@ -68,39 +78,43 @@ double finite_or_zero(double value) {
   return std::isfinite(value) ? value : 0.0;
 }
 
-double widest_text(std::span<const std::string> texts, const TextStyle& style) {
-  // Only to measure letters.
-  const std::unique_ptr<cairo_surface_t, decltype(&cairo_surface_destroy)> surface(
-      cairo_image_surface_create(CAIRO_FORMAT_A8, 1, 1), &cairo_surface_destroy);
-  const std::unique_ptr<cairo_t, decltype(&cairo_destroy)> context(cairo_create(surface.get()), &cairo_destroy);
-  double width = 0.0;
-  for (const std::string& text : texts) width = std::max(width, text_width(context.get(), text, style));
-  return width;
-}
-
 class TableDrawing {
  public:
   TableDrawing(const TableReport& report, const TablePicture& picture, double names)
       : report_(report), picture_(picture), names_(names) {}
 
-  double width() const { return left_of(1) + kPlotWidth + kMargin; }
-  double height() const { return bottom() + kFooting + kMargin; }
+  double width() const { return left_of(has_paper() ? 1 : 0) + kPlotWidth + kMargin; }
+  double height() const { return bottom() + (has_both_kinds() ? kFooting : kTicks) + kMargin; }
 
   void draw(cairo_t* context) const {
     const double room = width() - 2.0 * kMargin;
     draw_text(context, report_.spec.title, kMargin, kMargin + 12.0,
               shrunk_to_fit(context, report_.spec.title, kTitle, room));
-    const std::string about =
-        "paper: " + report_.spec.source +
-        (report_.terms ? "; ours: " + terms_text(*report_.terms) + "; bars are 95 % intervals" : "");
+    std::string about = has_paper() ? "paper: " + report_.spec.source : "";
+    if (report_.terms) about += (about.empty() ? "ours: " : "; ours: ") + terms_text(*report_.terms);
+    if (has_intervals()) about += "; bars are 95 % intervals";
     draw_text(context, about, kMargin, kMargin + 30.0, shrunk_to_fit(context, about, kSubtitle, room));
     draw_names(context);
     draw_plot(context, picture_.ours, left_of(0));
-    draw_plot(context, picture_.paper, left_of(1));
-    draw_legend(context);
+    if (has_paper()) draw_plot(context, picture_.paper, left_of(1));
+    if (has_both_kinds()) draw_legend(context);
   }
 
  private:
+  bool has_paper() const { return !picture_.paper.marks.empty(); }
+  bool has_intervals() const {
+    return std::any_of(picture_.ours.marks.begin(), picture_.ours.marks.end(),
+                       [](const TablePlot::Mark& mark) { return mark.half_width > 0.0; });
+  }
+  bool has_both_kinds() const {
+    const auto has = [&](bool routed) {
+      const auto is_it = [&](const TablePlot::Mark& mark) { return mark.routed == routed; };
+      return std::any_of(picture_.ours.marks.begin(), picture_.ours.marks.end(), is_it) ||
+             std::any_of(picture_.paper.marks.begin(), picture_.paper.marks.end(), is_it);
+    };
+    return has(true) && has(false);
+  }
+
   double left_of(int plot) const { return kMargin + names_ + kNameGap + plot * (kPlotWidth + kPlotGap); }
   double top() const { return kMargin + kTitleHeight; }
   double bottom() const { return top() + kLineHeight * static_cast<double>(picture_.names.size()); }
@@ -184,11 +198,11 @@ TablePicture table_picture(const TableReport& report) {
     const std::size_t line = picture.names.size();
     picture.names.push_back(row.identity);
     if (shown) {
-      picture.ours.marks.push_back({line, shown->mean, finite_or_zero(shown->half_width), printed.is_routed});
+      picture.ours.marks.push_back({line, shown->mean, finite_or_zero(shown->half_width), has_routed_heads(printed)});
     }
     if (is_paper) {
       const double base = differences ? *baseline_of(report) : 0.0;
-      picture.paper.marks.push_back({line, *printed.paper_metric - base, 0.0, printed.is_routed});
+      picture.paper.marks.push_back({line, *printed.paper_metric - base, 0.0, has_routed_heads(printed)});
     }
   }
   fit_range(picture.ours);

@@ -1,4 +1,5 @@
 // A table as a picture: a line per row, our figures to the left, the paper's to the right, each on an axis of its own.
+// Where the paper has no figure of any row shown, ours stand alone.
 #pragma once
 
 #include "lab/figures/chart_axis.h"

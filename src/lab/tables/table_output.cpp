@@ -67,6 +67,7 @@ struct ShownColumns {
   bool selection = false;
   bool difference = false;
   bool rate = false;        // ours
+  bool paper = false;       // the paper's figures
   bool paper_rate = false;  // the paper's
   bool slower = false;      // of a timed table
 };
@@ -76,6 +77,7 @@ ShownColumns shown_columns(const TableReport& report) {
   return {.selection = any_row(report, [](const ReportRow& row, const TableRow&) { return !row.selection.empty(); }),
           .difference = !timed && !report.spec.baseline.empty(),
           .rate = !timed,
+          .paper = any_row(report, [](const ReportRow&, const TableRow& row) { return row.paper_metric.has_value(); }),
           .paper_rate = any_row(
               report, [](const ReportRow&, const TableRow& row) { return row.paper_steps_per_second.has_value(); }),
           .slower = timed};
@@ -91,7 +93,7 @@ Cells heading(const TableReport& report, const ShownColumns& shown) {
   if (shown.slower) cells.push_back("slower than " + spec.baseline);
   if (shown.rate) cells.emplace_back("steps/s");
   cells.emplace_back("labels");
-  cells.push_back("paper: " + spec.metric.name);
+  if (shown.paper) cells.push_back("paper: " + spec.metric.name);
   if (shown.slower) cells.push_back("slower than " + spec.baseline);
   if (shown.paper_rate) cells.emplace_back("steps/s");
   return cells;
@@ -108,7 +110,7 @@ Cells cells_of(const TableReport& report, const ReportRow& row, const ShownColum
   if (shown.slower) cells.push_back(fixed_or_missing(row.slower, 2));
   if (shown.rate) cells.push_back(fixed_or_missing(row.steps_per_second, kRateDigits));
   cells.push_back(row.labels.empty() ? kMissing : row.labels);
-  cells.push_back(printed_cell(printed, spec.metric.paper_digits));
+  if (shown.paper) cells.push_back(printed_cell(printed, spec.metric.paper_digits));
   if (shown.slower) cells.push_back(fixed_or_missing(paper_ratio(spec, printed), 2));
   if (shown.paper_rate) cells.push_back(fixed_or_missing(printed.paper_steps_per_second, kRateDigits));
   return cells;
@@ -204,12 +206,12 @@ std::string interval_text(const MeanInterval& interval, int digits) {
 
 std::string table_markdown(const TableReport& report) {
   const TableSpec& spec = report.spec;
-  std::string text = "# " + spec.title + "\n\nPaper: " + spec.source + ". ";
+  const ShownColumns shown = shown_columns(report);
+  std::string text = "# " + spec.title + "\n\n" + (shown.paper ? "Paper: " : "Table: ") + spec.source + ". ";
   text += report.terms ? "Ours: " + terms_text(*report.terms) + "." : "Ours: no results yet.";
   text += spec.kind == TableKind::timed
               ? " Figures are medians.\n\n"
               : " Figures are means over seeds with 95 % intervals (Student's t), the number of seeds in brackets.\n\n";
-  const ShownColumns shown = shown_columns(report);
   std::vector<Cells> rows{heading(report, shown)};
   for (const ReportRow& row : report.rows) rows.push_back(cells_of(report, row, shown));
   text += markdown_rows(rows) + "\n";

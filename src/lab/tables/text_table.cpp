@@ -10,7 +10,6 @@
 #include "routing/training/run_directory.h"
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <fmt/core.h>
 #include <utility>
@@ -57,10 +56,11 @@ RecurrenceOfRow score_row(const FinishedRow& row) {
 // What the reference pays less than each row, by distance; of the first seed that has both.
 CurvesFigure recurrence_figure(const std::vector<RecurrenceOfRow>& rows) {
   CurvesFigure figure{.title = "Bits that the row routed saves, by how far back the target could be found",
-                      .x_label = "distance in bytes, as a power of 2",
+                      .x_label = "distance in tokens",
                       .y_label = "bits saved per target",
                       .curves = {},
-                      .references = {{"the same", 0.0}}};
+                      .references = {{"the same", 0.0}},
+                      .x_scale = AxisScale::doubling};
   const auto reference =
       std::find_if(rows.begin(), rows.end(), [](const RecurrenceOfRow& row) { return row.row == kReference; });
   if (reference == rows.end()) return figure;
@@ -69,7 +69,7 @@ CurvesFigure recurrence_figure(const std::vector<RecurrenceOfRow>& rows) {
     Curve curve{.name = row.row};
     for (const RecurrenceRow& octave : recurrence_differences(reference->windows, row.windows)) {
       if (octave.from == 0 || octave.targets < 200) continue;
-      curve.x.push_back(std::log2(0.5 * static_cast<double>(octave.from + octave.to)));
+      curve.x.push_back(0.5 * static_cast<double>(octave.from + octave.to));
       curve.y.push_back(-octave.bits.ratio);
     }
     figure.curves.push_back(std::move(curve));

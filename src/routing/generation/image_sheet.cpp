@@ -66,6 +66,13 @@ Layout choose_layout(std::int64_t groups, const ImageShape& shape, const SheetOp
   return best;
 }
 
+// Of image `member` of the group in column `column`.
+std::int64_t left_of(std::int64_t column, std::int64_t member, const ImageShape& shape, const SheetOptions& options) {
+  const std::int64_t tile_width = options.magnification * shape.width;
+  const std::int64_t group_width = options.group * tile_width + (options.group - 1) * options.gap;
+  return options.margin + column * (group_width + options.margin) + member * (tile_width + options.gap);
+}
+
 // Nearest neighbour: every pixel of the square is the one it came from.
 void draw_magnified(const Image& image, std::int64_t magnification, std::int64_t top, std::int64_t left, Image& sheet) {
   for (std::int64_t row = 0; row < image.shape.height * magnification; ++row) {
@@ -97,17 +104,27 @@ Image contact_sheet(std::span<const Image> images, const SheetOptions& options) 
     sheet.values.insert(sheet.values.end(), options.background.begin(), options.background.end());
   }
   const std::int64_t tile_height = options.magnification * shape.height;
-  const std::int64_t tile_width = options.magnification * shape.width;
-  const std::int64_t group_width = options.group * tile_width + (options.group - 1) * options.gap;
   for (std::int64_t place = 0; place < static_cast<std::int64_t>(images.size()); ++place) {
     const std::int64_t group = place / options.group;
     const std::int64_t member = place % options.group;
     const std::int64_t top = options.margin + group / layout.columns * (tile_height + options.margin);
-    const std::int64_t left =
-        options.margin + group % layout.columns * (group_width + options.margin) + member * (tile_width + options.gap);
+    const std::int64_t left = left_of(group % layout.columns, member, shape, options);
     draw_magnified(images[static_cast<std::size_t>(place)], options.magnification, top, left, sheet);
   }
   return sheet;
+}
+
+std::vector<std::int64_t> sheet_columns(std::int64_t images, const ImageShape& shape, const SheetOptions& options) {
+  require_options(options);
+  require<InputError>(images > 0 && images % options.group == 0, images, " images cannot be put together in groups of ",
+                      options.group, "; give a multiple of it, above 0");
+  std::vector<std::int64_t> lefts;
+  for (std::int64_t column = 0; column < choose_layout(images / options.group, shape, options).columns; ++column) {
+    for (std::int64_t member = 0; member < options.group; ++member) {
+      lefts.push_back(left_of(column, member, shape, options));
+    }
+  }
+  return lefts;
 }
 
 }  // namespace routing

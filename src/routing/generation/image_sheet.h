@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 namespace routing {
 
@@ -30,5 +31,9 @@ struct SheetOptions {
 //         InputError   no images, images of different shapes, values that do not fit a shape, a last group that is not
 //                      full, or a sheet larger than a PNG file may be (kLargestPngSide)
 Image contact_sheet(std::span<const Image> images, const SheetOptions& options = {});
+
+// Where the columns of images of such a sheet begin, from left to right, in its pixels: of every group in a row, one
+// for each of its images. `images` is a multiple of the group, and above 0.
+std::vector<std::int64_t> sheet_columns(std::int64_t images, const ImageShape& shape, const SheetOptions& options);
 
 }  // namespace routing

@@ -51,6 +51,16 @@ TEST(ChartAxis, StepsBelowTheLastDigitOfAValueStillEnd) {
   EXPECT_LE(ticks_of({1e17, 1e17 + 64.0}, 1.0).size(), 65U);
 }
 
+TEST(ChartAxis, DoublingTicksArePowersOfTwoInFull) {
+  EXPECT_EQ(doubling_ticks({1, 8}, 9), (std::vector<AxisTick>{{1, "1"}, {2, "2"}, {4, "4"}, {8, "8"}}));
+  EXPECT_EQ(doubling_ticks({1, 4096}, 7),
+            (std::vector<AxisTick>{
+                {1, "1"}, {4, "4"}, {16, "16"}, {64, "64"}, {256, "256"}, {1024, "1024"}, {4096, "4096"}}));
+  EXPECT_EQ(doubling_ticks({0.5, 1}, 1), (std::vector<AxisTick>{{0.5, "0.5"}}));
+  EXPECT_THROW(doubling_ticks({0, 8}, 4), InputError);
+  EXPECT_THROW(doubling_ticks({1, 8}, 0), InputError);
+}
+
 TEST(ChartAxis, RangeGrowsToWholeStepsAndNoFurther) {
   EXPECT_EQ(rounded_outwards({2.09, 8.3}, 1.0), (AxisRange{2.0, 9.0}));
   EXPECT_EQ(rounded_outwards({2.0, 9.0}, 1.0), (AxisRange{2.0, 9.0}));

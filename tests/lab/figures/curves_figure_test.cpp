@@ -55,7 +55,7 @@ CurvesFigure long_figure() {
 TEST_F(CurvesFigureTest, LinesDotsAndReferencesStandWhereTheirValuesSay) {
   const CurvesFigure figure = small_figure();
   write_curves_figure(figure, folder_ / "figure.png");
-  const Image image(folder_ / "figure.png");
+  const FigureImage image(folder_ / "figure.png");
   ASSERT_TRUE(image.readable());
   const CurvesLayout at = curves_layout(figure);
   for (const auto& [x, y] : {CurvePoint{25, 7}, CurvePoint{50, 6}, CurvePoint{75, 5.5}}) {
@@ -116,7 +116,7 @@ TEST_F(CurvesFigureTest, HugeFirstValuesAreCutOffAndCounted) {
   EXPECT_EQ(layout.above, above);
   EXPECT_GE(above, 2U);
   write_curves_figure(figure, folder_ / "figure.png");
-  const Image image(folder_ / "figure.png");
+  const FigureImage image(folder_ / "figure.png");
   // Nothing of the line leaves the plot upwards, and its later part is drawn.
   EXPECT_FALSE(image.holds(group_colour(0), layout.left, 0.0, layout.right, layout.top - 2.0));
   EXPECT_TRUE(image.holds(group_colour(0), layout.x_of(200), layout.top, layout.x_of(210), layout.bottom));
@@ -133,7 +133,7 @@ TEST_F(CurvesFigureTest, ValuesThatAreNotFiniteLeaveAGap) {
   for (const double missing : {kNan, kInfinity, -kInfinity, 1e31}) {
     figure.curves[0].y[2] = missing;
     write_curves_figure(figure, folder_ / "figure.png");
-    const Image image(folder_ / "figure.png");
+    const FigureImage image(folder_ / "figure.png");
     const CurvesLayout at = curves_layout(figure);
     EXPECT_TRUE(same_colour(image.at(at.x_of(5), at.y_of(1)), group_colour(0)));
     EXPECT_FALSE(image.holds(group_colour(0), at.x_of(13), at.top, at.x_of(27), at.bottom));
@@ -144,7 +144,7 @@ TEST_F(CurvesFigureTest, ValuesThatAreNotFiniteLeaveAGap) {
 TEST_F(CurvesFigureTest, SinglePointOfALineIsSeen) {
   const CurvesFigure figure = {"one", "x", "y", {{"", {0, 10, 20}, {1, kNan, 2}}}, {}};
   write_curves_figure(figure, folder_ / "figure.png");
-  const Image image(folder_ / "figure.png");
+  const FigureImage image(folder_ / "figure.png");
   const CurvesLayout at = curves_layout(figure);
   EXPECT_TRUE(same_colour(image.at(at.x_of(0) + 0.5, at.y_of(1) - 0.5), group_colour(0)));
 }
@@ -153,7 +153,7 @@ TEST_F(CurvesFigureTest, FiguresWithoutValuesAreDrawnWithPlainAxes) {
   for (const CurvesFigure& figure : {CurvesFigure{}, CurvesFigure{"none", "x", "y", {{"empty", {}, {}}}, {}},
                                      CurvesFigure{"nan", "x", "y", {{"nan", {1, 2}, {kNan, kNan}}}, {{"r", kNan}}}}) {
     write_curves_figure(figure, folder_ / "figure.png");
-    EXPECT_TRUE(Image(folder_ / "figure.png").readable());
+    EXPECT_TRUE(FigureImage(folder_ / "figure.png").readable());
     const CurvesLayout layout = curves_layout(figure);
     EXPECT_EQ(layout.x, (AxisRange{0, 1}));
     EXPECT_EQ(layout.y, (AxisRange{0, 1}));
@@ -169,7 +169,7 @@ TEST_F(CurvesFigureTest, EqualValuesHaveARangeAroundThem) {
     EXPECT_GT(layout.y.high, value);
     EXPECT_TRUE(std::isfinite(layout.y_of(value)));
     write_curves_figure(figure, folder_ / "figure.png");
-    const Image image(folder_ / "figure.png");
+    const FigureImage image(folder_ / "figure.png");
     EXPECT_TRUE(same_colour(image.at(layout.x_of(7), layout.y_of(value)), group_colour(0))) << value;
   }
 }
@@ -181,7 +181,7 @@ TEST_F(CurvesFigureTest, ValuesThatDifferInTheirLastDigitsCountAsEqual) {
   EXPECT_LT(layout.y.low, 0.95e9);
   EXPECT_GT(layout.x.high, 1.05e9);
   write_curves_figure(figure, folder_ / "figure.png");
-  EXPECT_TRUE(Image(folder_ / "figure.png").readable());
+  EXPECT_TRUE(FigureImage(folder_ / "figure.png").readable());
 }
 
 TEST_F(CurvesFigureTest, LongLinesAreSmoothedAndShortOnesAndDotsAreNot) {
@@ -224,7 +224,7 @@ TEST_F(CurvesFigureTest, LongerNamesLeaveLessRoomButNeverNone) {
 TEST_F(CurvesFigureTest, NamesHaveTheColourOfTheirCurveBesideItsEnd) {
   const CurvesFigure figure = small_figure();
   write_curves_figure(figure, folder_ / "figure.png");
-  const Image image(folder_ / "figure.png");
+  const FigureImage image(folder_ / "figure.png");
   const CurvesLayout at = curves_layout(figure);
   for (const auto& [curve, y] : {std::pair<std::int32_t, double>{0, 5.0}, {1, 3.5}}) {
     const Colour colour = mix(group_colour(curve), kInk, 0.15);
@@ -235,8 +235,8 @@ TEST_F(CurvesFigureTest, NamesHaveTheColourOfTheirCurveBesideItsEnd) {
 TEST_F(CurvesFigureTest, PngIsAsLargeAsTheLayoutSaysAndTheSameEveryTime) {
   const CurvesLayout layout = curves_layout(long_figure());
   for (const char* name : {"a.png", "b.png"}) write_curves_figure(long_figure(), folder_ / name);
-  EXPECT_EQ(Image(folder_ / "a.png").width(), static_cast<int>(layout.width * kPixelsPerUnit));
-  EXPECT_EQ(Image(folder_ / "a.png").height(), static_cast<int>(layout.height * kPixelsPerUnit));
+  EXPECT_EQ(FigureImage(folder_ / "a.png").width(), static_cast<int>(layout.width * kPixelsPerUnit));
+  EXPECT_EQ(FigureImage(folder_ / "a.png").height(), static_cast<int>(layout.height * kPixelsPerUnit));
   EXPECT_TRUE(text_of(folder_ / "a.png") == text_of(folder_ / "b.png"));
 }
 
@@ -258,6 +258,49 @@ TEST_F(CurvesFigureTest, CurvesOfUnequalLengthsAreRefusedWithBothNumbers) {
 TEST_F(CurvesFigureTest, OtherExtensionsAndMissingFoldersAreRefused) {
   EXPECT_THROW(write_curves_figure(small_figure(), folder_ / "figure.pdf"), ConfigError);
   EXPECT_THROW(write_curves_figure(small_figure(), folder_ / "none" / "figure.png"), FileError);
+}
+
+TEST_F(CurvesFigureTest, DoublingAxisHasEqualRoomForEqualRatiosAndPowersOfTwoAsTicks) {
+  CurvesFigure figure = small_figure();
+  figure.x_scale = AxisScale::doubling;
+  figure.curves = {{"training", {96, 192, 1536}, {1, 0.9, 0.8}}};
+  const CurvesLayout layout = curves_layout(figure);
+  EXPECT_NEAR(layout.x_of(96), layout.left, 1e-9);
+  EXPECT_NEAR(layout.x_of(384), (layout.left + layout.right) / 2.0, 1e-9);
+  EXPECT_NEAR(layout.x_of(1536), layout.right, 1e-9);
+  ASSERT_EQ(layout.x_ticks.size(), 4U);
+  EXPECT_EQ(layout.x_ticks[0].label, "128");
+  EXPECT_EQ(layout.x_ticks[3].label, "1024");
+  figure.curves[0].x[0] = 0.0;
+  EXPECT_NE(message_of<InputError>([&] { curves_layout(figure); }).find("above 0"), std::string::npos);
+}
+
+TEST_F(CurvesFigureTest, AxesOfOtherFiguresHoldEverythingAndEndOnTicksWithinWhatValuesCanBe) {
+  CurvesFigure figure{"", "", "", {{"a", {0, 50, 100}, {0.97, 0.2, 0.96}}}, {}};
+  CurvesLayout axes = curves_axes(figure, {.y_steps = 4, .y_limits = {0.0, 1.0}});
+  EXPECT_EQ(axes.y.high, 1.0);
+  EXPECT_DOUBLE_EQ(axes.y_ticks.front().value, axes.y.low);
+  EXPECT_DOUBLE_EQ(axes.y_ticks.back().value, axes.y.high);
+  figure.curves[0].y = {0, 0, 0};
+  EXPECT_EQ(curves_axes(figure, {.y_limits = {0.0, 1.0}}).y.low, 0.0);
+  figure.curves[0].y = {90, 1, 2};
+  EXPECT_EQ(curves_axes(figure, {}).above, 1U);
+  axes = curves_axes(figure, {.hold_everything = true, .y_limits = {0.0, 1.0}});
+  EXPECT_EQ(axes.above, 0U) << "also of values that cannot be";
+  EXPECT_GE(axes.y.high, 90.0);
+}
+
+TEST_F(CurvesFigureTest, SmoothedLinesStayInTheRangeOfTheirValues) {
+  // A cliff: the straight line that fits its neighbours best would shoot below 0.
+  Curve curve{"cliff", {}, {}};
+  for (int i = 0; i < 100; ++i) {
+    curve.x.push_back(i);
+    curve.y.push_back(i < 3 ? 30.0 : 0.0);
+  }
+  for (const CurvePoint& point : main_line(curve, stretches_of(curve)[0], {0.0, 30.0})) {
+    EXPECT_GE(point.y, 0.0) << point.x;
+    EXPECT_LE(point.y, 30.0) << point.x;
+  }
 }
 
 }  // namespace

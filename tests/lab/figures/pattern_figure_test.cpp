@@ -55,7 +55,7 @@ std::size_t occurrences(const std::string& text, const std::string& part) {
 TEST_F(PatternFigureTest, EveryCellOfThePngHasTheColourOfItsGroupAndItsMark) {
   const PatternFigure figure = small_figure();
   write_pattern_figure(figure, folder_ / "figure.png");
-  const Image image(folder_ / "figure.png");
+  const FigureImage image(folder_ / "figure.png");
   ASSERT_TRUE(image.readable());
   const PatternLayout layout = pattern_layout(figure);
   for (std::size_t row = 0; row < figure.rows.size(); ++row) {
@@ -81,7 +81,7 @@ TEST_F(PatternFigureTest, EveryCellOfThePngHasTheColourOfItsGroupAndItsMark) {
 TEST_F(PatternFigureTest, PngIsAsLargeAsTheLayoutSays) {
   const PatternFigure figure = small_figure();
   write_pattern_figure(figure, folder_ / "figure.png");
-  const Image image(folder_ / "figure.png");
+  const FigureImage image(folder_ / "figure.png");
   const PatternLayout layout = pattern_layout(figure);
   EXPECT_EQ(image.width(), static_cast<int>(std::ceil(layout.width * kPixelsPerUnit)));
   EXPECT_EQ(image.height(), static_cast<int>(std::ceil(layout.height * kPixelsPerUnit)));
@@ -123,20 +123,20 @@ TEST_F(PatternFigureTest, SvgHoldsTheTitleAndOneRectangleForEveryCellThatIsRead)
 
 TEST_F(PatternFigureTest, ExtensionMayBeUpperCase) {
   write_pattern_figure(small_figure(), folder_ / "figure.PNG");
-  EXPECT_TRUE(Image(folder_ / "figure.PNG").readable());
+  EXPECT_TRUE(FigureImage(folder_ / "figure.PNG").readable());
 }
 
 TEST_F(PatternFigureTest, OneTokenAndManyTokensAreDrawnToo) {
   write_pattern_figure({"one", {{"causal", {strided_panel(1, 1)}}}}, folder_ / "one.png");
   write_pattern_figure({"many", {{"causal", {strided_panel(700, 700)}}}}, folder_ / "many.png");
-  EXPECT_TRUE(Image(folder_ / "one.png").readable());
-  EXPECT_GE(Image(folder_ / "many.png").width(), 700);
+  EXPECT_TRUE(FigureImage(folder_ / "one.png").readable());
+  EXPECT_GE(FigureImage(folder_ / "many.png").width(), 700);
 }
 
 TEST_F(PatternFigureTest, FinishedFileReplacesTheOldOneAndLeavesNoOther) {
   std::ofstream(folder_ / "figure.png") << "old";
   write_pattern_figure(small_figure(), folder_ / "figure.png");
-  EXPECT_TRUE(Image(folder_ / "figure.png").readable());
+  EXPECT_TRUE(FigureImage(folder_ / "figure.png").readable());
   EXPECT_EQ(folder_.num_entries(), 1U);
 }
 

@@ -34,14 +34,14 @@ MatrixFigure small_matrices() {
 }
 
 // Near the corner of a cell, where no number stands.
-Colour corner(const Image& image, const MatrixLayout::Box& box, int row, int column) {
+Colour corner(const FigureImage& image, const MatrixLayout::Box& box, int row, int column) {
   return image.at(box.left + box.cell * column + 4.0, box.top + box.cell * row + 4.0);
 }
 
 TEST_F(HeadFiguresTest, CellsHaveTheColoursOfTheirValues) {
   const MatrixFigure figure = small_matrices();
   write_matrix_figure(figure, folder_ / "figure.png");
-  const Image image(folder_ / "figure.png");
+  const FigureImage image(folder_ / "figure.png");
   ASSERT_TRUE(image.readable());
   const MatrixLayout layout = matrix_layout(figure);
   EXPECT_EQ(image.width(), static_cast<int>(layout.width * kPixelsPerUnit));
@@ -101,7 +101,7 @@ HeadSharesFigure small_shares() {
 TEST_F(HeadFiguresTest, DotsRingsAndDashesStandWhereTheirSharesSay) {
   const HeadSharesFigure figure = small_shares();
   write_head_shares_figure(figure, folder_ / "figure.png");
-  const Image image(folder_ / "figure.png");
+  const FigureImage image(folder_ / "figure.png");
   ASSERT_TRUE(image.readable());
   const HeadSharesLayout layout = head_shares_layout(figure);
   EXPECT_EQ(layout.kinds, (std::vector<std::string>{"local", "routing"}));

@@ -1,13 +1,12 @@
-// What heads read against dense attention, tokens as text, plans of a model as squares, and the picture of a sequence.
+// What heads read against dense attention, tokens as text, and plans of a model as squares.
 #include "lab/heads/head_reading.h"
 
 #include "lab/figures/model_patterns.h"
-#include "lab/figures/sequence_figure.h"
+#include "lab/figures/pattern_gallery.h"
 #include "lab/heads/token_text.h"
 #include "routing/core/error.h"
 #include "routing/data/tokenizers/byte_tokenizer.h"
 #include "routing/model/transformer.h"
-#include "support/figure_files.h"
 #include "support/message_of.h"
 #include "support/small_experiment.h"
 
@@ -187,64 +186,27 @@ TEST(ModelPatterns, CaptionsSayWhatIsRead) {
   EXPECT_EQ(pattern_caption({.pattern = LshPattern{.buckets = 4, .window = 8}}), "4 buckets, last 8 of its own");
 }
 
-class SequenceFigureTest : public testing::Test {
- protected:
-  SequenceFigureTest()
-      : path_(fs::temp_directory_path() / ("routing_sequence" + std::to_string(::getpid()) + ".png")) {}
-  ~SequenceFigureTest() override { fs::remove(path_); }
-  fs::path path_;
-};
-
-TEST_F(SequenceFigureTest, CellsHaveTheColoursOfTheirClustersAndOutlinesOfWhatIsRead) {
-  SequenceFigure figure{.title = "title", .caption = "caption", .cells = {}};
-  for (int i = 0; i < 2000; ++i) figure.cells.push_back({.text = "x", .clusters = {i % 3}});
-  figure.cells[100].clusters = {4, 5};
-  figure.cells[101].clusters = {};
-  figure.cells[200].weight = 0.7;
-  figure.cells[300].asked = true;
-  const SequenceLayout layout = sequence_layout(figure);
-  EXPECT_FALSE(layout.named);
-  write_sequence_figure(figure, path_);
-  const Image image(path_);
-  ASSERT_TRUE(image.readable());
-  const auto colour = [&](std::size_t cell, double share) {
-    const SequenceLayout::Box& box = layout.boxes[cell];
-    return image.at(box.left + box.width * share, box.top + box.height / 2.0);
-  };
-  EXPECT_TRUE(same_colour(colour(7, 0.5), cell_colour(1, false)));
-  EXPECT_TRUE(same_colour(colour(1999, 0.5), cell_colour(1, false)));
-  EXPECT_TRUE(same_colour(colour(100, 0.25), cell_colour(4, false)));
-  EXPECT_TRUE(same_colour(colour(100, 0.75), cell_colour(5, false)));
-  EXPECT_TRUE(same_colour(colour(101, 0.5), kBackground));
-  EXPECT_TRUE(same_colour(colour(200, 0.02), kInk));
-  EXPECT_FALSE(same_colour(colour(201, 0.02), kInk));
-  EXPECT_TRUE(same_colour(colour(300, 0.02), {0.85, 0.0, 0.1}));
+TEST(UsualPatternTokens, AreTwiceTheLargestWindowSoThatItsEndIsSeen) {
+  ExperimentConfig config = small_experiment();
+  std::get<LocalPattern>(config.patterns.local.pattern).window = 48;
+  config.routing.routing().window = 20;
+  EXPECT_EQ(usual_pattern_tokens(config), 96);
+  config.routing.routing().window = 60;
+  EXPECT_EQ(usual_pattern_tokens(config), 120) << "a window of a cluster counts as well";
+  std::get<LocalPattern>(config.patterns.local.pattern).window = 5000;
+  EXPECT_EQ(usual_pattern_tokens(config), kLongestGallery);
 }
 
-TEST_F(SequenceFigureTest, FewCellsHaveTextInRowsThatFitAndImagesHaveThreeCellsAPixel) {
-  SequenceFigure figure{.title = "title", .caption = "caption", .cells = {}};
-  for (int i = 0; i < 300; ++i) figure.cells.push_back({.text = i % 2 == 0 ? "a" : "longer word"});
-  const SequenceLayout text = sequence_layout(figure);
-  EXPECT_TRUE(text.named);
-  EXPECT_GT(text.boxes[1].width, 2.0 * text.boxes[0].width);
-  EXPECT_GT(text.rows.size(), 3U);
-  for (std::size_t i = 1; i < text.boxes.size(); ++i) {
-    EXPECT_LE(text.boxes[i].left + text.boxes[i].width, text.width);
-    const bool same_row = text.boxes[i].top == text.boxes[i - 1].top;
-    if (same_row) {
-      EXPECT_GE(text.boxes[i].left, text.boxes[i - 1].left + text.boxes[i - 1].width);
-    } else {
-      EXPECT_GE(text.boxes[i].top, text.boxes[i - 1].top + text.boxes[i - 1].height);
-    }
-  }
-  figure.image_width = 10;
-  const SequenceLayout image = sequence_layout(figure);
-  EXPECT_FALSE(image.named);
-  EXPECT_EQ(image.rows.size(), 10U);
-  EXPECT_EQ(image.boxes[30].left, image.boxes[0].left);
-  EXPECT_EQ(image.boxes[30].top, image.boxes[0].top + image.boxes[0].height);
-  EXPECT_EQ(image.boxes[0].height, 3.0 * image.boxes[0].width) << "a pixel is square";
-  EXPECT_THROW(sequence_layout({.title = "none"}), InputError);
+TEST(DrawableLabel, IsTheLabelOrTheBytesThatNoFontCanShow) {
+  const std::string text = "a \xc3\xa9\xf3\xbf\xbf\xbd";  // the last one is of private use: no font has it
+  const ByteTokenizer tokenizer;
+  std::vector<std::int32_t> ids;
+  tokenizer.encode(text, ids);
+  const std::vector<TokenText> tokens = token_texts(tokenizer, ids);
+  std::vector<std::string> labels;
+  for (const TokenText& token : tokens) labels.push_back(drawable_label(token));
+  EXPECT_EQ(labels,
+            (std::vector<std::string>{"a", "\u2423", "\u00e9", "\u00e9+1", "\\xf3", "\\xbf", "\\xbf", "\\xbd"}));
 }
 
 }  // namespace

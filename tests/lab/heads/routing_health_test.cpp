@@ -1,6 +1,7 @@
 // What a log says of routing, the verdict on it, members counted on tokens, and the figure of all that.
 #include "lab/heads/routing_health.h"
 
+#include "lab/figures/curve_stretches.h"
 #include "lab/heads/head_health.h"
 #include "lab/heads/health_figure.h"
 #include "routing/core/error.h"
@@ -243,7 +244,7 @@ TEST_F(RoutingHealth, FigureShowsMeasuresThatAreThereAndBarsByMembers) {
   EXPECT_EQ(layout.bars[1].most, 40.0) << "one scale for all heads";
   EXPECT_GT(layout.bars[1].top, layout.bars[0].top + layout.bars[0].height) << "an attention begins a row";
   write_health_figure(figure, folder_ / "health.png");
-  const Image image(folder_ / "health.png");
+  const FigureImage image(folder_ / "health.png");
   ASSERT_TRUE(image.readable());
   EXPECT_EQ(image.width(), static_cast<int>(layout.width * kPixelsPerUnit));
   const HealthLayout::Bars& bars = layout.bars[0];
@@ -264,6 +265,67 @@ TEST_F(RoutingHealth, FigureShowsMeasuresThatAreThereAndBarsByMembers) {
   EXPECT_THROW(write_health_figure(figure, folder_ / "health.jpg"), ConfigError);
   EXPECT_NE(message_of<InputError>([] { health_layout({.title = "empty", .runs = {{.name = "a"}}}); }).find("empty"),
             std::string::npos);
+}
+
+// Spikes, cliffs and many values: what a real run logs.
+TEST_F(RoutingHealth, LinesOfTheFigureStayInsideTheirAxes) {
+  HealthFigure figure{.title = "spikes", .runs = {{.name = "first", .clusters = 4}}};
+  HealthHistory& history = figure.runs[0].history;
+  history.training.resize(health_measures().size());
+  history.evaluation.resize(health_measures().size());
+  for (std::size_t measure = 0; measure < health_measures().size(); ++measure) {
+    for (int step = 0; step < 200; ++step) {
+      history.training[measure].steps.push_back(step);
+      history.training[measure].values.push_back(step < 4 || step == 90 ? 1.0 : 0.01);
+    }
+  }
+  history.evaluation[0] = {{0, 100, 199}, {1.0, 0.0, 0.5}};
+  const HealthLayout layout = health_layout(figure);
+  ASSERT_EQ(layout.charts.size(), health_measures().size());
+  write_health_figure(figure, folder_ / "health.png");
+  const FigureImage image(folder_ / "health.png");
+  for (const HealthLayout::Chart& chart : layout.charts) {
+    const CurvesLayout& plot = chart.plot;
+    const std::string& name = health_measures()[chart.measure].name;
+    for (const Curve& curve : chart.curves.curves) {
+      for (const CurveStretch& stretch : stretches_of(curve)) {
+        CurveStretch drawn = main_line(curve, stretch, plot.y);
+        drawn.insert(drawn.end(), stretch.begin(), stretch.end());
+        for (const CurvePoint& point : drawn) {
+          EXPECT_GE(plot.y_of(point.y), plot.top - 1e-9) << name;
+          EXPECT_LE(plot.y_of(point.y), plot.bottom + 1e-9) << name;
+        }
+      }
+    }
+    EXPECT_DOUBLE_EQ(plot.y_ticks.front().value, plot.y.low) << name;
+    EXPECT_DOUBLE_EQ(plot.y_ticks.back().value, plot.y.high) << name;
+    // Around the plot there are only grey letters.
+    const auto coloured = [&](double left, double top, double right, double bottom) {
+      for (double y = top; y < bottom; y += 0.5) {
+        for (double x = left; x < right; x += 0.5) {
+          const Colour colour = image.at(x, y);
+          if (colour.blue - colour.red > 0.05) return true;
+        }
+      }
+      return false;
+    };
+    EXPECT_FALSE(coloured(plot.left - 30.0, plot.top - 12.0, plot.right + 8.0, plot.top - 4.0)) << name;
+    EXPECT_FALSE(coloured(plot.left - 30.0, plot.bottom + 4.0, plot.right + 8.0, plot.bottom + 32.0)) << name;
+    EXPECT_FALSE(coloured(plot.left - 30.0, plot.top, plot.left - 4.0, plot.bottom)) << name;
+  }
+}
+
+TEST_F(RoutingHealth, NamesOfManyRunsFitTheSheet) {
+  HealthFigure figure = small_figure();
+  for (int i = 0; i < 12; ++i) {
+    figure.runs.push_back(figure.runs[0]);
+    figure.runs.back().name = "a run with a rather long name, number " + std::to_string(i);
+  }
+  write_health_figure(figure, folder_ / "many.png");
+  const FigureImage image(folder_ / "many.png");
+  const double width = health_layout(figure).width;
+  EXPECT_FALSE(image.holds(mix(group_colour(12), kInk, 0.15), width - 20.0, 40.0, width - 1.0, 66.0));
+  EXPECT_TRUE(image.readable());
 }
 
 }  // namespace

@@ -46,7 +46,7 @@ TEST_F(LeakFigureTest, HasTheNumbersOfTheReport) {
 TEST_F(LeakFigureTest, DrawsDotsWhereTheirValuesSay) {
   const LeakReport report = small_report();
   write_leak_figure(report, folder_ / "leak.png");
-  const Image image(folder_ / "leak.png");
+  const FigureImage image(folder_ / "leak.png");
   ASSERT_TRUE(image.readable());
   const LeakLayout at = leak_layout(report);
   EXPECT_EQ(image.width(), static_cast<int>(at.width) * kPixelsPerUnit);

@@ -6,8 +6,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
-
 namespace routing::recall_distance_test {
 namespace {
 
@@ -25,8 +23,10 @@ TEST(RecallFigure, HasAPointForEveryOctaveWithEnoughAnswers) {
   ASSERT_EQ(figure.curves.size(), 2U);
   EXPECT_EQ(figure.curves[1].name, "local");
   ASSERT_EQ(figure.curves[0].x.size(), 2U);
-  EXPECT_DOUBLE_EQ(figure.curves[0].x[0], 0.0);
-  EXPECT_DOUBLE_EQ(figure.curves[0].x[1], std::log2(5.5));
+  EXPECT_DOUBLE_EQ(figure.curves[0].x[0], 1.0);
+  EXPECT_DOUBLE_EQ(figure.curves[0].x[1], 5.5) << "tokens, not their logarithm";
+  EXPECT_EQ(figure.x_scale, AxisScale::doubling);
+  EXPECT_EQ(figure.x_label, "distance in tokens");
   EXPECT_DOUBLE_EQ(figure.curves[0].y[0], 1.0);
   EXPECT_DOUBLE_EQ(figure.curves[0].y[1], 0.25);
   ASSERT_EQ(figure.references.size(), 1U);

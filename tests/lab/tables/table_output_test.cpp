@@ -183,11 +183,49 @@ TEST(TablePictures, ShowDifferencesToTheBaselineOnBothSides) {
   EXPECT_EQ(without.ours.marks.at(0).value, 2.0);
 }
 
+TableSpec without_paper() {
+  TableSpec spec = small_table();
+  spec.source = "ours";
+  std::erase_if(spec.rows, [](const TableRow& row) { return row.is_literature; });
+  for (TableRow& row : spec.rows) {
+    row.paper_metric.reset();
+    row.paper_steps_per_second.reset();
+  }
+  return spec;
+}
+
+TEST(TablePictures, HaveNoPanelForAPaperThatSaysNothing) {
+  const TemporaryFolder folder;
+  write_table_figure(make_report(small_table(), some_results()), folder / "both.png");
+  write_table_figure(make_report(without_paper(), {result("local", 1, 1.29)}), folder / "ours.png");
+  EXPECT_LT(FigureImage(folder / "ours.png").width(), FigureImage(folder / "both.png").width() - 600);
+  const std::string text = table_markdown(make_report(without_paper(), {result("local", 1, 1.29)}));
+  EXPECT_EQ(text.find("paper"), std::string::npos) << text;
+  EXPECT_EQ(text.find("Paper"), std::string::npos) << text;
+}
+
+TEST(TablePictures, ALoneValueHasRoomAroundIt) {
+  const TablePicture picture = table_picture(make_report(without_paper(), {result("local", 1, 1.29)}));
+  EXPECT_LE(picture.ours.range.low, 1.28);
+  EXPECT_GE(picture.ours.range.high, 1.30);
+}
+
+// The text table's rows choose their own selection, so --selection does not concern them.
+TEST(TablePictures, RowsWithRoutedHeadsHaveTheirColourWhoeverChoseTheSelection) {
+  TableSpec spec = without_paper();
+  for (TableRow& row : spec.rows) row.is_routed = false;
+  const TablePicture picture =
+      table_picture(make_report(spec, {result("local", 1, 1.5), result("routing-w4", 1, 1.25)}));
+  ASSERT_EQ(picture.ours.marks.size(), 2U);
+  EXPECT_FALSE(picture.ours.marks[0].routed);
+  EXPECT_TRUE(picture.ours.marks[1].routed);
+}
+
 TEST(TableFiles, AreWrittenAndReadable) {
   const TemporaryFolder folder;
   EXPECT_EQ(write_table(make_report(small_table(), {}), folder.path()).size(), 2U);
   EXPECT_EQ(write_table(make_report(small_table(), some_results()), folder.path()).size(), 4U);
-  const Image image(folder / "table.png");
+  const FigureImage image(folder / "table.png");
   ASSERT_TRUE(image.readable());
   EXPECT_TRUE(image.holds(group_colour(0), 0, 0, image.width() / 2.0, image.height() / 2.0));
   EXPECT_NE(text_of(folder / "table.svg").find("<title>Small &amp; &lt;made up&gt;</title>"), std::string::npos);
