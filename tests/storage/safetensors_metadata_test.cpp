@@ -39,6 +39,19 @@ TEST(SafetensorsMetadata, ATextIsAddedAndReplacedAndEverythingElseKeepsItsBytes)
   EXPECT_EQ(read_file(whole), read_file(path));
 }
 
+TEST(SafetensorsMetadata, ACopyHasTheNewTextsAndTheSameTensorsAndTheOriginalStays) {
+  const TemporaryFolder folder;
+  const auto path = folder / "file.safetensors";
+  const TensorFile file{.tensors = {{"a", at::arange(7, at::kFloat)}}, .metadata = {{"config", "x"}, {"kept", "k"}}};
+  write_safetensors(path, file);
+  const std::string before = read_file(path);
+  copy_safetensors(path, folder / "copy", {{"config", "y"}, {"new", "z"}});
+  const TensorFile found = read_safetensors(folder / "copy");
+  EXPECT_EQ(found.metadata, (std::map<std::string, std::string>{{"config", "y"}, {"kept", "k"}, {"new", "z"}}));
+  EXPECT_TRUE(at::equal(found.tensors.at("a"), file.tensors.at("a")));
+  EXPECT_EQ(read_file(path), before);
+}
+
 TEST(SafetensorsMetadata, DamageAndWrongTextsAreRefusedAndLeaveTheFile) {
   const TemporaryFolder folder;
   const auto path = folder / "file.safetensors";

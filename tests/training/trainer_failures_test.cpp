@@ -148,6 +148,34 @@ TEST_F(Training, TwoProcessesCannotTrainIntoOneFolder) {
   EXPECT_THROW(Trainer{setup("run", true)}, FileError);
 }
 
+TEST_F(Training, ALockIsSeenWhileItIsHeldAndAskingLeavesItAlone) {
+  EXPECT_FALSE(is_locked(folder_)) << "there is none";
+  {
+    const RunLock lock(folder_);
+    EXPECT_TRUE(is_locked(folder_));
+    EXPECT_TRUE(is_locked(folder_));
+    EXPECT_THROW(RunLock second(folder_), BusyError);
+  }
+  EXPECT_FALSE(is_locked(folder_));
+}
+
+TEST_F(Training, AnExportedModelIsNotTrainedOver) {
+  train("run", false);
+  fs::create_directories(folder_ / "export");
+  for (const char* name : {"config.toml", "metrics.jsonl"}) {
+    fs::copy_file(folder_ / "run" / name, folder_ / "export" / name);
+  }
+  fs::copy_file(RunDirectory(folder_ / "run").find_checkpoint("last").model(), folder_ / "export/model.safetensors");
+  EXPECT_TRUE(RunDirectory(folder_ / "export").is_export());
+  EXPECT_FALSE(RunDirectory(folder_ / "run").is_export());
+  const std::string log = read_file(folder_ / "export/metrics.jsonl");
+  for (const bool resume : {true, false}) {
+    EXPECT_NE(message_of<ConfigError>([&] { train("export", resume); }).find("holds an exported model"),
+              std::string::npos);
+  }
+  EXPECT_EQ(read_file(folder_ / "export/metrics.jsonl"), log);
+}
+
 TEST_F(Training, ACheckpointOfAnotherConfigurationWithEqualShapesIsRefused) {
   train("run", false, 3);
   config_.train.seed = 2;

@@ -24,6 +24,9 @@ std::span<const OptionName> option_names() {
       {"seeds", "--seeds"},
       {"steps", "--steps"},
       {"table_specs", "--list"},
+      // export
+      {"export", "--out"},
+      {"replace", "--force"},
       // bench and analyze
       {"contents", "--content"},
       {"n", "--tokens"},

@@ -7,7 +7,6 @@
 #include "routing/data/tokenizers/tokenizers.h"
 #include "routing/model/weights.h"
 #include "routing/training/learner.h"
-#include "routing/training/run_directory.h"
 #include "shell/command_line.h"
 
 #include <string_view>
@@ -30,23 +29,6 @@ bool reads_bytes(const ExperimentConfig& config, const std::string& learned_hash
 }
 
 }  // namespace
-
-fs::path model_file(const fs::path& run, const std::string& checkpoint) {
-  std::error_code ignored;
-  if (fs::is_regular_file(run, ignored)) return run;
-  if (fs::is_regular_file(run / "model.safetensors", ignored)) return run / "model.safetensors";
-  return RunDirectory(run).find_checkpoint(checkpoint).model();
-}
-
-fs::path kept_tokenizer(const fs::path& model, TokenKind kind) {
-  const fs::path beside = fs::absolute(model).parent_path();
-  for (const fs::path& folder : {beside, beside.parent_path().parent_path()}) {
-    fs::path file = tokenizer_file(folder, kind);
-    std::error_code ignored;
-    if (!file.empty() && fs::is_regular_file(file, ignored)) return file;
-  }
-  return {};
-}
 
 TokenKind kind_of(const DataConfig& data) {
   std::error_code ignored;
@@ -87,7 +69,9 @@ std::string audit_text(const ModelNotes& notes) {
 }
 
 bool is_own_data(const OtherData& other, const ExperimentConfig& config) {
-  return other.path.empty() || tidy_path(other.path) == tidy_path(config.data.path);
+  if (other.path.empty()) return true;
+  // An exported model names no data.
+  return !config.data.path.empty() && tidy_path(other.path) == tidy_path(config.data.path);
 }
 
 DataConfig run_data_config(const fs::path& model, const ExperimentConfig& config, const OtherData& other) {

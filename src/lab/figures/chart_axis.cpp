@@ -123,6 +123,18 @@ std::vector<double> smoothed(const std::vector<double>& values, std::size_t reac
   return result;
 }
 
+std::vector<double> exponential_mean(const std::vector<double>& values, double kept) {
+  std::vector<double> means;
+  double sum = 0.0;
+  double weights = 0.0;
+  for (const double value : values) {
+    sum = kept * sum + value;
+    weights = kept * weights + 1.0;
+    means.push_back(sum / weights);
+  }
+  return means;
+}
+
 std::vector<double> spread_apart(const std::vector<double>& wanted, double gap, const AxisRange& range) {
   if (wanted.empty()) return {};
   const std::size_t count = wanted.size();

@@ -38,6 +38,10 @@ AxisRange rounded_outwards(const AxisRange& range, double step);
 // best; weights fall in a straight line to both sides. A straight line so stays what it is, also near its ends.
 std::vector<double> smoothed(const std::vector<double>& values, std::size_t reach);
 
+// The mean of each value and all before it, whose weights fall by the factor `kept`, from 0 to below 1, per place: the
+// smoothing of TensorBoard. The first value stays what it is.
+std::vector<double> exponential_mean(const std::vector<double>& values, double kept);
+
 // Places near the wanted ones, in the same order, at least `gap` apart and inside the range; closer only if there are
 // too many for it. Labels that would collide move apart equally far.
 std::vector<double> spread_apart(const std::vector<double>& wanted, double gap, const AxisRange& range);

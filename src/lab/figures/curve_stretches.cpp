@@ -30,7 +30,8 @@ CurveStretch all_points(const CurvesFigure& figure) {
 }
 
 bool is_smoothed(const Curve& curve) {
-  return !curve.points && curve.x.size() >= kSmoothFrom;
+  if (curve.points) return false;
+  return curve.smoothing ? *curve.smoothing > 0.0 : curve.x.size() >= kSmoothFrom;
 }
 
 CurveStretch main_line(const Curve& curve, const CurveStretch& stretch, const AxisRange& y) {
@@ -42,7 +43,8 @@ CurveStretch main_line(const Curve& curve, const CurveStretch& stretch, const Ax
   for (const CurvePoint& point : stretch) values.push_back(std::min(point.y, y.high + (y.high - y.low)));
   const auto [least, greatest] = std::minmax_element(values.begin(), values.end());
   const AxisRange range{*least, *greatest};
-  values = smoothed(values, curve.x.size() / kReachShare);
+  values =
+      curve.smoothing ? exponential_mean(values, *curve.smoothing) : smoothed(values, curve.x.size() / kReachShare);
   CurveStretch line = stretch;
   for (std::size_t i = 0; i < line.size(); ++i) line[i].y = std::clamp(values[i], range.low, range.high);
   return line;

@@ -94,6 +94,12 @@ double widest_name(const CurvesFigure& figure) {
   return std::min(std::max(widest_text(curves, kName), widest_text(references, kReferenceName)), kMaxNameWidth);
 }
 
+double number_of_names(const CurvesFigure& figure) {
+  const auto named = [](const auto& each) { return !each.name.empty(); };
+  return static_cast<double>(std::count_if(figure.curves.begin(), figure.curves.end(), named) +
+                             std::count_if(figure.references.begin(), figure.references.end(), named));
+}
+
 class CurvesDrawing {
  public:
   CurvesDrawing(const CurvesFigure& figure, const CurvesLayout& layout, cairo_t* context)
@@ -116,7 +122,10 @@ class CurvesDrawing {
   }
 
  private:
-  static Colour colour_of(std::size_t curve) { return group_colour(static_cast<std::int32_t>(curve)); }
+  Colour colour_of(std::size_t curve) const {
+    const std::int32_t own = figure_.curves[curve].colour;
+    return group_colour(own >= 0 ? own : static_cast<std::int32_t>(curve));
+  }
 
   void draw_pale_line(const Curve& curve, const Colour& colour) const {
     if (!is_smoothed(curve)) return;
@@ -244,11 +253,11 @@ CurvesLayout curves_axes(const CurvesFigure& figure, const AxesOptions& options)
 CurvesLayout curves_layout(const CurvesFigure& figure) {
   CurvesLayout layout = curves_axes(figure, {});
   layout.width = kWidth;
-  layout.height = kHeight;
+  layout.height = std::max(kHeight, kNameGap * number_of_names(figure) + 2.0 * kMargin + kTitleHeight + kFooting);
   layout.left = kMargin + kTickWidth;
   layout.right = kWidth - kMargin - kNameOffset - widest_name(figure);
   layout.top = kMargin + kTitleHeight;
-  layout.bottom = kHeight - kMargin - kFooting;
+  layout.bottom = layout.height - kMargin - kFooting;
   return layout;
 }
 

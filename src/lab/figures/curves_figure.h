@@ -4,8 +4,10 @@
 #include "lab/figures/chart_axis.h"
 #include "lab/figures/figure_canvas.h"
 
+#include <cstdint>
 #include <filesystem>
 #include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +19,9 @@ struct Curve {
   std::vector<double> x = {};
   std::vector<double> y = {};
   bool points = false;  // dots instead of a line
+  // Of a line: how much exponential_mean() keeps, 0 for none. Not given: smoothed() from kSmoothFrom values on.
+  std::optional<double> smoothing = std::nullopt;
+  std::int32_t colour = -1;  // of group_colour(); below 0: by its place
 };
 
 // A dashed horizontal line.
@@ -36,7 +41,8 @@ struct CurvesFigure {
 
 inline constexpr double kLargestShown = 1e30;
 
-// A line of at least so many values is drawn twice: thin and pale as it is, thick and smoothed on top.
+// A line of at least so many values is drawn twice, unless it says itself: thin and pale as it is, thick and smoothed
+// on top.
 inline constexpr std::size_t kSmoothFrom = 40;
 
 // Where everything stands, in units of the drawing from the top left corner.
@@ -73,8 +79,8 @@ CurvesLayout curves_axes(const CurvesFigure& figure, const AxesOptions& options)
 
 CurvesLayout curves_layout(const CurvesFigure& figure);
 
-// Draws the figure to a .png or .svg file; the extension decides. Curve i has group_colour(i); curves without a value
-// are not shown.
+// Draws the figure to a .png or .svg file; the extension decides. Curves without a value are not shown. Names have
+// their room, however many there are: the figure grows.
 //
 // Throws  InputError   x and y of a curve have different lengths, or an x is not above 0 on a doubling axis
 //         ConfigError  another extension

@@ -9,15 +9,19 @@
 
 #include <cstdint>
 #include <span>
+#include <system_error>
 
 namespace routing {
 
-void set_safetensors_metadata(const std::filesystem::path& path, const std::string& key, const std::string& text) {
-  require<FileError>(!first_invalid_utf8(key) && !first_invalid_utf8(text), path.string(), ": metadata ",
-                     quoted_name(key), " is not UTF-8; store only text");
-  const MappedFile mapped(path);
-  SafetensorsHeader header = parse_safetensors_header(path, mapped.bytes());
-  header.metadata[key] = text;
+void copy_safetensors(const std::filesystem::path& from, const std::filesystem::path& to,
+                      const std::map<std::string, std::string>& texts) {
+  const MappedFile mapped(from);
+  SafetensorsHeader header = parse_safetensors_header(from, mapped.bytes());
+  for (const auto& [key, text] : texts) {
+    require<FileError>(!first_invalid_utf8(key) && !first_invalid_utf8(text), to.string(), ": metadata ",
+                       quoted_name(key), " is not UTF-8; store only text");
+    header.metadata[key] = text;
+  }
   nlohmann::ordered_json json = nlohmann::ordered_json::object();
   json[std::string(kSafetensorsMetadataKey)] = header.metadata;
   for (const SafetensorsEntry& entry : header.entries) {
@@ -27,15 +31,21 @@ void set_safetensors_metadata(const std::filesystem::path& path, const std::stri
   // As write_safetensors does: the data begin where every value type may.
   constexpr std::size_t kPadding = 8;
   head.append((kPadding - head.size() % kPadding) % kPadding, ' ');
-  require<FileError>(head.size() <= kMaxSafetensorsHeaderBytes, path.string(), ": the header would have ", head.size(),
+  require<FileError>(head.size() <= kMaxSafetensorsHeaderBytes, to.string(), ": the header would have ", head.size(),
                      " bytes, more than the allowed ", kMaxSafetensorsHeaderBytes, "; store a shorter text");
   const std::uint64_t length = head.size();
-  // Behind a link the file itself is replaced, not the link.
-  AtomicFile target(std::filesystem::canonical(path));
+  AtomicFile target(to);
   target.write(std::as_bytes(std::span(&length, 1)));
   target.write(std::as_bytes(std::span(head.data(), head.size())));
   target.write(mapped.bytes().subspan(header.data_begin));
   target.commit();
+}
+
+void set_safetensors_metadata(const std::filesystem::path& path, const std::string& key, const std::string& text) {
+  // Behind a link the file itself is replaced, not the link.
+  std::error_code ignored;
+  const std::filesystem::path file = std::filesystem::canonical(path, ignored);
+  copy_safetensors(path, file.empty() ? path : file, {{key, text}});
 }
 
 }  // namespace routing

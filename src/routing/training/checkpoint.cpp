@@ -5,64 +5,12 @@
 #include "routing/model/weights.h"
 #include "routing/storage/safetensors.h"
 
-#include <nlohmann/json.hpp>
-
-#include <cmath>
 #include <system_error>
 
 namespace routing {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
-
-// JSON has no infinity and no NaN: those are written as null and read as what the field starts with.
-Json number_or_null(double value) {
-  return std::isfinite(value) ? Json(value) : Json(nullptr);
-}
-
-void read_number(const Json& json, const char* key, double& value) {
-  if (!json.at(key).is_null()) value = json.at(key).get<double>();
-}
-
-Json to_json(const TrainerState& state) {
-  return {{"step", state.step},
-          {"tokens", state.tokens},
-          {"seconds", state.seconds},
-          {"loss_sum", state.loss_sum},
-          {"loss_steps", state.loss_steps},
-          {"last_eval_step", state.last_eval_step},
-          {"last_eval_nats", number_or_null(state.last_eval_nats)},
-          {"best_eval_nats", number_or_null(state.best_eval_nats)},
-          {"best_step", state.best_step},
-          {"data_tokens", state.data_tokens},
-          {"data_hash", state.data_hash},
-          {"tokenizer_hash", state.tokenizer_hash},
-          {"data_label", state.data_label},
-          {"version", state.version},
-          {"bucket_order", state.bucket_order}};
-}
-
-TrainerState from_json(const Json& json) {
-  TrainerState state;
-  json.at("step").get_to(state.step);
-  json.at("tokens").get_to(state.tokens);
-  json.at("seconds").get_to(state.seconds);
-  json.at("loss_sum").get_to(state.loss_sum);
-  json.at("loss_steps").get_to(state.loss_steps);
-  json.at("last_eval_step").get_to(state.last_eval_step);
-  read_number(json, "last_eval_nats", state.last_eval_nats);
-  read_number(json, "best_eval_nats", state.best_eval_nats);
-  json.at("best_step").get_to(state.best_step);
-  // Runs of the first versions, which knew only bytes.
-  json.at(json.contains("data_tokens") ? "data_tokens" : "data_bytes").get_to(state.data_tokens);
-  json.at("data_hash").get_to(state.data_hash);
-  state.tokenizer_hash = json.value("tokenizer_hash", std::string(16, '0'));
-  state.data_label = json.value("data_label", "");
-  json.at("version").get_to(state.version);
-  state.bucket_order = json.value("bucket_order", BucketOrder());
-  return state;
-}
 
 void make_folder(const fs::path& path) {
   std::error_code error;
@@ -73,19 +21,6 @@ void make_folder(const fs::path& path) {
 }
 
 }  // namespace
-
-std::string to_text(const TrainerState& state) {
-  return to_json(state).dump(2) + "\n";
-}
-
-TrainerState state_from_text(const std::string& text, const std::string& origin) {
-  try {
-    return from_json(Json::parse(text));
-  } catch (const nlohmann::json::exception& error) {
-    throw FileError(origin + ": is not the trainer.json of a checkpoint (" + error.what() +
-                    "); take another checkpoint of the run");
-  }
-}
 
 void write_checkpoint(const RunDirectory& run, Learner& learner, const TrainerState& state,
                       const std::map<std::string, at::Tensor>& optimizer_state) {
@@ -113,10 +48,6 @@ void write_checkpoint(const RunDirectory& run, Learner& learner, const TrainerSt
     fs::remove_all(partial.folder, error);
     throw;
   }
-}
-
-TrainerState read_trainer_state(const CheckpointPlace& place) {
-  return state_from_text(read_file(place.trainer()), place.trainer().string());
 }
 
 CheckpointContents read_checkpoint(const CheckpointPlace& place, const ExperimentConfig& config) {

@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <optional>
 #include <string>
 #include <system_error>
@@ -28,6 +29,32 @@ struct CheckpointPlace {
   std::filesystem::path trainer() const { return folder / "trainer.json"; }
 };
 
+// What the loop knows beside weights and optimiser. Random streams and the place in the data need no state of their
+// own: both are functions of seed and step.
+struct TrainerState {
+  std::int64_t step = 0;
+  std::int64_t tokens = 0;
+  double seconds = 0.0;  // of training so far, over all its parts
+  // The mean loss since the last line of the log.
+  double loss_sum = 0.0;
+  std::int64_t loss_steps = 0;
+  std::int64_t last_eval_step = -1;
+  double last_eval_nats = std::numeric_limits<double>::quiet_NaN();
+  double best_eval_nats = std::numeric_limits<double>::infinity();
+  std::int64_t best_step = -1;
+  // Of the training data, so that a run does not go on with others.
+  std::int64_t data_tokens = 0;
+  std::string data_hash;
+  std::string tokenizer_hash;
+  std::string data_label;  // "partial data", or nothing
+  std::string version;
+  std::vector<std::vector<std::string>> bucket_order;  // of runs over several ranks: see GradientReducer
+};
+std::string to_text(const TrainerState& state);
+// Throws a FileError that begins with `origin`.
+TrainerState state_from_text(const std::string& text, const std::string& origin);
+TrainerState read_trainer_state(const CheckpointPlace& place);
+
 class RunDirectory {
  public:
   explicit RunDirectory(std::filesystem::path folder) : folder_(std::move(folder)) {}
@@ -43,6 +70,8 @@ class RunDirectory {
     std::error_code ignored;
     return std::filesystem::exists(config_file(), ignored);
   }
+  // Or a model without its run, as `routing export` writes it: a model.safetensors beside config.toml?
+  bool is_export() const;
   // Makes the folder and writes config.toml. Throws a ConfigError if a run is there already.
   void create(const ExperimentConfig& config) const;
   // As config.toml says; a FileError if there is no run.

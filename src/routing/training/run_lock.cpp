@@ -3,9 +3,11 @@
 #include "routing/core/error.h"
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <fcntl.h>
 #include <sys/file.h>
+#include <thread>
 #include <unistd.h>
 
 namespace routing {
@@ -16,6 +18,9 @@ RunLock::RunLock(const std::filesystem::path& folder) {
   require<FileError>(file_ >= 0, path.string(), ": cannot be made: ", std::strerror(errno),
                      "; choose a `run` that can be written");
   if (::flock(file_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
+  // Somebody may only be asking is_locked().
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  if (::flock(file_, LOCK_EX | LOCK_NB) == 0) return;
   ::close(file_);
   throw BusyError(folder.string() +
                   ": another process is training into this folder; wait for it, or choose another `run`");
@@ -23,6 +28,14 @@ RunLock::RunLock(const std::filesystem::path& folder) {
 
 RunLock::~RunLock() {
   ::close(file_);
+}
+
+bool is_locked(const std::filesystem::path& folder) {
+  const int file = ::open((folder / "lock").c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return false;
+  const bool held = ::flock(file, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  ::close(file);
+  return held;
 }
 
 }  // namespace routing

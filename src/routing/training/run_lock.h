@@ -27,4 +27,7 @@ class RunLock {
   int file_ = -1;
 };
 
+// Does a process hold the lock of this folder now? Changes nothing; false where there is no lock or it cannot be read.
+bool is_locked(const std::filesystem::path& folder);
+
 }  // namespace routing

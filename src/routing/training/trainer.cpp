@@ -77,6 +77,10 @@ CheckpointContents Trainer::contents_to_go_on_from(const CheckpointPlace& place)
 // What only rank 0 has: the folder, its lock and its files.
 void Trainer::open_folder(bool resume) {
   const bool exists = run_.exists();
+  // It has a config.toml too, but nothing to go on from: a training would begin anew and cut its log.
+  require<ConfigError>(!run_.is_export(), run_.folder().string(),
+                       ": holds an exported model, which cannot be trained on; go on with the run it came from, or "
+                       "choose another `run`");
   if (!resume || !exists) run_.create(config_);
   lock_ = std::make_unique<RunLock>(run_.folder());
   if (resume && exists) {

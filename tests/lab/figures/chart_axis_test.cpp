@@ -93,6 +93,14 @@ TEST(Smoothed, EndIsTheLineThroughItsTwoNeighbours) {
   EXPECT_TRUE(smoothed({}, 3).empty());
 }
 
+// 0.5: weights 1, 1/2, 1/4 of the newest, the one before, the first.
+TEST(ExponentialMean, HandWorked) {
+  EXPECT_EQ(exponential_mean({4, 1, 8}, 0.5), (Values{4, 2, (8 + 0.5 + 1) / 1.75}));
+  EXPECT_EQ(exponential_mean({4, 1, 8}, 0.0), (Values{4, 1, 8}));
+  EXPECT_TRUE(exponential_mean({}, 0.5).empty());
+  for (const double value : exponential_mean(Values(500, 3.0), 0.99)) EXPECT_NEAR(value, 3.0, 1e-12);
+}
+
 TEST(SpreadApart, PlacesFarEnoughApartStay) {
   EXPECT_EQ(spread_apart({50, 10, 30}, 10, {0, 100}), (Values{50, 10, 30}));
   EXPECT_TRUE(spread_apart({}, 10, {0, 100}).empty());

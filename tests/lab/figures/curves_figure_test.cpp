@@ -81,6 +81,36 @@ TEST_F(CurvesFigureTest, LinesDotsAndReferencesStandWhereTheirValuesSay) {
   EXPECT_TRUE(light);
 }
 
+TEST_F(CurvesFigureTest, ACurveMayChooseItsColourAndItsSmoothing) {
+  CurvesFigure figure{"t", "x", "y", {{"", {0, 1, 2, 3}, {4, 2, 4, 2}}}, {}};
+  Curve& curve = figure.curves.front();
+  curve.colour = 3;
+  EXPECT_FALSE(is_smoothed(curve));
+  curve.smoothing = 0.5;
+  ASSERT_TRUE(is_smoothed(curve));
+  const CurvesLayout at = curves_layout(figure);
+  const CurveStretch line = main_line(curve, stretches_of(curve).front(), at.y);
+  EXPECT_NEAR(line[1].y, 8.0 / 3.0, 1e-12);
+  write_curves_figure(figure, folder_ / "figure.png");
+  const Image image(folder_ / "figure.png");
+  EXPECT_TRUE(same_colour(image.at(at.x_of(1), at.y_of(line[1].y)), group_colour(3)));
+  EXPECT_TRUE(
+      image.holds(mix(kBackground, group_colour(3), 0.38), at.x_of(0.8), at.y_of(2.3), at.x_of(1.2), at.y_of(1.9)))
+      << "the line as it is, pale";
+  curve.smoothing = 0.0;
+  curve.x.resize(kSmoothFrom);
+  curve.y.resize(kSmoothFrom);
+  EXPECT_FALSE(is_smoothed(curve)) << "as asked, however long";
+}
+
+TEST_F(CurvesFigureTest, GrowsWithItsNames) {
+  CurvesFigure figure{"many", "x", "y", {}, {}};
+  for (int i = 0; i < 40; ++i) figure.curves.push_back({"run " + std::to_string(i), {0, 1}, {1, 2}});
+  const CurvesLayout layout = curves_layout(figure);
+  EXPECT_GE(layout.bottom - layout.top, 40 * 16.0);
+  EXPECT_GT(layout.height, curves_layout(small_figure()).height);
+}
+
 TEST_F(CurvesFigureTest, LowerValuesStandLowerAndLaterOnesFartherRight) {
   const CurvesLayout layout = curves_layout(small_figure());
   EXPECT_GT(layout.y_of(2.0), layout.y_of(3.0));
