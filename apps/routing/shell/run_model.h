@@ -21,6 +21,9 @@ std::filesystem::path model_file(const std::filesystem::path& run, const std::st
 // there is none of this kind.
 std::filesystem::path kept_tokenizer(const std::filesystem::path& model, TokenKind kind);
 
+// Is there something at every path that the configuration names?
+bool is_data_there(const DataConfig& data);
+
 // What kind of tokens the model reads, as far as its configuration says.
 TokenKind kind_of(const DataConfig& data);
 

@@ -6,6 +6,7 @@
 #include "shell/experiment_options.h"
 #include "shell/interrupts.h"
 #include "shell/options.h"
+#include "shell/piped_data.h"
 #include "train/rank_launcher.h"
 #include "train/rank_process.h"
 #include "train/training_display.h"
@@ -89,8 +90,9 @@ int train(const TrainOptions& options, const ProgramOptions& program, const Expe
 }
 
 int run(const TrainOptions& options, const ProgramOptions& program) {
-  const ExperimentConfig config = config_of(options);
+  ExperimentConfig config = config_of(options);
   if (options.dry_run) {
+    if (!config.data.path.empty() && !is_made_up(config.data.format)) check_data(config.data);
     std::cout << to_toml(config);
     return kDone;
   }
@@ -115,6 +117,8 @@ int run(const TrainOptions& options, const ProgramOptions& program) {
     throw UsageError("no data to train on",
                      "name a file or the folder of a data set with --data PATH; any file will do, it is read as bytes");
   }
+  keep_piped_data(config.data,
+                  {.run = options.out, .resumes = options.resumes(), .is_lone_process = !place || place->size == 1});
   if (options.ranks > 1 && !is_launched()) {
     return launch_ranks({.ranks = options.ranks,
                          .restarts = options.restarts,
@@ -161,7 +165,8 @@ Command add_train(CLI::App& program, const ProgramOptions& program_options) {
   ranks.add({"--trace N", "write a trace of the first N steps to ranks/, for Perfetto"}, options->trace_steps,
             whole_number(0));
   OptionGroup output(*app, "Output");
-  output.flag({"--dry-run", "print the resolved configuration and stop"}, options->dry_run);
+  output.flag({"--dry-run", "look whether the data are there, print the resolved configuration and stop"},
+              options->dry_run);
   output.flag(kJsonFlag, options->json);
   return {app, [options, &program_options] { return run(*options, program_options); }};
 }
