@@ -114,6 +114,26 @@ TEST(Resolve, AFileThatCannotBeReadIsAFileError) {
   EXPECT_EQ(refusal(folder), folder + ": a folder, but a configuration is a TOML file; name the file");
 }
 
+TEST(Resolve, PathsInAFileAreSeenFromItsFolder) {
+  const TemporaryFile file("base = 'tiny-enwik8'\n[data]\npath = 'text.txt'\nvocabulary = '../v'\ncache = '/c'\n");
+  const fs::path folder = file.path().parent_path();
+  const DataConfig data = resolve({.file = file.path()}).data;
+  EXPECT_EQ(data.path, (folder / "text.txt").string());
+  EXPECT_EQ(data.vocabulary, (folder / "../v").string());
+  EXPECT_EQ(data.cache, "/c");
+  EXPECT_EQ(resolve({.file = fs::relative(file.path())}).data.path, fs::absolute(fs::relative(folder)) / "text.txt");
+  // Nowhere else.
+  EXPECT_EQ(resolve({.file = file.path(), .settings = {"data.path=text.txt"}}).data.path, "text.txt");
+  EXPECT_EQ(resolve({.file = file.path(), .environment = {{"ROUTING_DATA_CACHE", "c"}}}).data.cache, "c");
+  const TemporaryFile none("[data]\npath = ''\n");
+  EXPECT_EQ(resolve({.file = none.path()}).data.path, "");
+}
+
+TEST(Resolve, AFileMayNameSeveralTexts) {
+  const TemporaryFile file("[data]\npath = ['a.txt', '/b', '-']\n");
+  EXPECT_EQ(resolve({.file = file.path()}).data.path, (file.path().parent_path() / "a.txt").string() + "\n/b\n-");
+}
+
 TEST(SetOption, SplitsAtTheFirstEqualsSign) {
   EXPECT_EQ(resolve({.settings = {"name=a=b"}}).name, "a=b");
   EXPECT_EQ(resolve({.settings = {"data.path="}}).data.path, "");

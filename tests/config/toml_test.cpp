@@ -1,6 +1,7 @@
 #include "routing/config/toml.h"
 
 #include "routing/config/keys.h"
+#include "routing/config/path_list.h"
 #include "routing/core/error.h"
 #include "support/experiment_cases.h"
 
@@ -96,6 +97,21 @@ TEST(ToToml, ComesBackExactlyOverAnyOtherConfiguration) {
   EXPECT_EQ(back, ExperimentConfig{});
 }
 
+TEST(ToToml, SeveralPathsAreAListAndOneIsText) {
+  ExperimentConfig config;
+  config.data.path = path_list({"/a b", "/\"c\""});
+  EXPECT_NE(to_toml(config).find("\npath = [\"/a b\", \"/\\\"c\\\"\"]\n"), std::string::npos) << to_toml(config);
+  ExperimentConfig read;
+  apply_toml(read, to_toml(config), "list");
+  EXPECT_EQ(read, config);
+  apply_toml(read, "data.path = []\n", "list");
+  EXPECT_EQ(read.data.path, "");
+  EXPECT_EQ(refusal_of_file("[data]\npath = ['a', 1]\n"),
+            "my.toml:2: data.path must be text in quotes or a list of such, but the file gives it a list");
+  EXPECT_EQ(refusal_of_file("[data]\ncache = ['a']\n"),
+            "my.toml:2: data.cache must be text in quotes, but the file gives it a list");
+}
+
 TEST(ToToml, KeepsEveryBitOfANumber) {
   for (const double value : {0.1, 1.0 / 3.0, 5e-324, 1e22, 123456789012345680.0, 1.7976931348623157e308,
                              std::nextafter(1.0, 2.0), 1e-7, 100000.0, -0.5}) {
@@ -166,7 +182,7 @@ std::string small_preset(std::string_view name) {
 
 std::string refusal_of_chain(const std::string& text) {
   ExperimentConfig config = unlike_defaults();
-  const std::string message = refusal_of([&] { apply_toml(config, text, "my.toml", small_preset); });
+  const std::string message = refusal_of([&] { apply_toml(config, text, "my.toml", {.presets = small_preset}); });
   EXPECT_EQ(config, unlike_defaults()) << "a refused file changes nothing: " << text;
   return message;
 }
@@ -174,7 +190,7 @@ std::string refusal_of_chain(const std::string& text) {
 TEST(ApplyToml, ABaseGivesEverythingTheFileDoesNotName) {
   ExperimentConfig config = unlike_defaults();
   apply_toml(config, "base = 'b'\nname = 'c'\n[train]\nlog_every = 300\n[routing]\ndecay = 0.5\n", "my.toml",
-             small_preset);
+             {.presets = small_preset});
   ExperimentConfig expected;
   set_key(expected, "routing.preset", "paper");
   expected.routing.routing().decay = 0.5;
@@ -187,7 +203,7 @@ TEST(ApplyToml, ABaseGivesEverythingTheFileDoesNotName) {
 
 TEST(ApplyToml, ARoutingPresetOfTheFileResetsWhatTheBaseSaid) {
   ExperimentConfig config;
-  apply_toml(config, "base = 'b'\n[routing]\npreset = 'ours'\n", "my.toml", small_preset);
+  apply_toml(config, "base = 'b'\n[routing]\npreset = 'ours'\n", "my.toml", {.presets = small_preset});
   EXPECT_EQ(config.routing.routing().selection, RoutingSelection::threshold);
   EXPECT_EQ(config.train.batch_size, 20);
 }

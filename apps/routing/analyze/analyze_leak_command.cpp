@@ -3,6 +3,7 @@
 #include "lab/leak/leak_figure.h"
 #include "lab/leak/leak_runs.h"
 #include "lab/leak/leak_text.h"
+#include "routing/config/path_list.h"
 #include "routing/core/error.h"
 #include "routing/core/files.h"
 #include "routing/data/dataset.h"
@@ -54,9 +55,10 @@ void require_same_data(const std::vector<fs::path>& models) {
   const DataConfig first = load_model_config(models.front()).data;
   for (const fs::path& model : models) {
     const DataConfig own = load_model_config(model).data;
-    require<ConfigError>(tidy_path(own.path) == tidy_path(first.path) && own.split == first.split, model.string(),
-                         ": was trained on ", own.path, " cut ", own.split, ", but ", models.front().string(), " on ",
-                         first.path, " cut ", first.split, "; compare models that were trained on the same data");
+    require<ConfigError>(tidy_paths(own.path) == tidy_paths(first.path) && own.split == first.split, model.string(),
+                         ": was trained on ", shown_paths(own.path), " cut ", own.split, ", but ",
+                         models.front().string(), " on ", shown_paths(first.path), " cut ", first.split,
+                         "; compare models that were trained on the same data");
   }
 }
 
@@ -133,7 +135,8 @@ Command add_analyze_leak(CLI::App& analyze, const ProgramOptions& program_option
   model.add({"--checkpoint WHICH", "which checkpoint of the runs: best, last, or a step"}, options->checkpoint);
   model.add(kPrecisionOption, options->precision);
   OptionGroup data(*app, "Data");
-  data.add({"--data PATH", "file or folder; default: what the models were trained on"}, options->data);
+  data.add_paths({"--data PATH", "file or folder; may be repeated for texts; default: what the models were trained on"},
+                 options->data);
   data.add(kSplitOption, options->split, a_split());
   add_sampling_options(*app, *options);
   OptionGroup output(*app, "Output");

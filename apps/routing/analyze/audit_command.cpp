@@ -159,7 +159,10 @@ void add_model_options(CLI::App& app, AuditOptions& options) {
 
 void add_audit_options(CLI::App& app, AuditOptions& options) {
   OptionGroup audit(app, "Audit");
-  audit.add({"--data PATH", "file or folder; default: that of the experiment, or else made-up tokens"}, options.data);
+  audit.add_paths(
+      {"--data PATH",
+       "file or folder; may be repeated for texts; default: that of the experiment, or else made-up tokens"},
+      options.data);
   audit.add(kVocabularyOption, options.vocabulary);
   audit.add({"--positions N", "positions from which on tokens are changed, three ways each"}, options.positions,
             whole_number(1));

@@ -1,5 +1,6 @@
 #include "analyze/audit_subject.h"
 
+#include "routing/config/path_list.h"
 #include "routing/core/error.h"
 #include "routing/core/random.h"
 #include "routing/data/dataset.h"
@@ -28,16 +29,11 @@ constexpr std::int64_t kSequences = 2;
 // Of made-up tokens, where neither configuration nor data say how many ids there are.
 constexpr std::int64_t kMadeUpIds = 256;
 
-bool is_there(const std::string& path) {
-  std::error_code ignored;
-  return !path.empty() && fs::exists(path, ignored);
-}
-
 // The experiment's own data as they are; others with the tokens and the vocabulary of the run.
 DataConfig data_config(const AuditSubjectOptions& options, const ExperimentConfig& config, const fs::path& model) {
   if (!model.empty()) return run_data_config(model, config, {.path = options.data, .vocabulary = options.vocabulary});
   DataConfig data = config.data;
-  if (!options.data.empty()) data.path = tidy_path(options.data).string();
+  if (!options.data.empty()) data.path = tidy_paths(options.data);
   if (!options.vocabulary.empty()) data.vocabulary = fs::absolute(options.vocabulary).string();
   return data;
 }
@@ -133,7 +129,7 @@ AuditSubject open_audit_subject(const AuditSubjectOptions& options) {
   } else if (config.data.format == DataFormat::recall && options.data.empty()) {
     subject.tokens = recall_tokens(RecallTask(recall_options(config)), config.eval.split, 0, {kSequences, wanted});
     subject.tokens_from = "made-up facts and questions, part " + config.eval.split;
-  } else if (!options.data.empty() || is_there(config.data.path)) {
+  } else if (!options.data.empty() || is_data_there(config.data)) {
     const Dataset data(data_config(options, config, subject.model_file),
                        {.train_needed = is_own_data({.path = options.data}, config), .notes = options.notes});
     if (!fresh) require_tokens_of_run(subject.model_file, data);
@@ -142,8 +138,9 @@ AuditSubject open_audit_subject(const AuditSubjectOptions& options) {
   } else {
     if (config.model.vocab_size == 0) config.model.vocab_size = kMadeUpIds;
     subject.tokens = made_up({kSequences, wanted}, config.model.vocab_size, options.seed);
-    subject.tokens_from = config.data.path.empty() ? "made-up tokens, drawn uniformly"
-                                                   : "made-up tokens, since the data are not at " + config.data.path;
+    subject.tokens_from = config.data.path.empty()
+                              ? "made-up tokens, drawn uniformly"
+                              : "made-up tokens, since the data are not at " + shown_paths(config.data.path);
   }
   subject.model =
       fresh ? make_model(config, at::TensorOptions().dtype(at::kFloat)) : load_sequence_model(subject.model_file);

@@ -12,6 +12,7 @@
 #include "routing/model/weights.h"
 #include "shell/options.h"
 #include "shell/output.h"
+#include "shell/piped_data.h"
 #include "shell/run_model.h"
 #include "train/training_display.h"
 
@@ -166,6 +167,9 @@ int run(EvalOptions options, const ProgramOptions& program) {
   const fs::path path =
       options.by_recurrence ? decoder_only_file(options, options.run) : model_file(options.run, options.checkpoint);
   const ExperimentConfig trained = load_model_config(path);
+  const PassingData passing(options.data);
+  options.data = passing.paths();
+  options.cache = passing.cache("");
   if (options.split.empty()) options.split = usual_split(options, trained, path);
   if (is_made_up(trained.data.format)) return run_made_up(options, trained, path);
   TrainingDisplay display(program.quiet);
@@ -199,7 +203,7 @@ int run(EvalOptions options, const ProgramOptions& program) {
 
 void add_data_options(CLI::App& app, EvalOptions& options) {
   OptionGroup data(app, "Data");
-  data.add(kDataOption, options.data);
+  data.add_paths(kDataOption, options.data);
   data.add(kVocabularyOption, options.vocabulary);
   data.add(
       {"--split PART", "train, valid, test, or all of data in one piece; default: test, and all of a foreign file"},

@@ -25,6 +25,7 @@ DataConfig data_config(const EvalOptions& options, const ExperimentConfig& confi
     data.split = "100%/0%/0%";
     if (data.vocabulary.empty()) data.vocabulary = kept_tokenizer(model, kind_of(config.data)).string();
   }
+  if (!options.cache.empty()) data.cache = options.cache;
   data.require_whole = data.require_whole || options.require_whole;
   return data;
 }
@@ -42,9 +43,7 @@ std::string usual_split(const EvalOptions& options, const ExperimentConfig& conf
   const OtherData other = evaluated_data(options);
   if (is_made_up(config.data.format) || is_own_data(other, config) || is_prepared(options.data)) return "test";
   const DataConfig data = run_data_config(model, config, other);
-  const DataFormat format = data.format == DataFormat::automatic ? detect_format(data.path) : data.format;
-  const AnySource source = open_source(
-      data.path, {.format = format, .tokens = token_kind(format, data.tokens), .image_size = data.image_size});
+  const AnySource source = open_source(look_at_data(data), data.image_size);
   const std::vector<SourcePart>& parts = facts_of(source).parts;
   return parts.size() == 1 && parts.front().name == "train" ? "all" : "test";
 }

@@ -4,6 +4,7 @@
 #include "shell/command_line.h"
 #include "shell/options.h"
 #include "shell/output.h"
+#include "shell/piped_data.h"
 
 #include <nlohmann/json.hpp>
 
@@ -28,9 +29,7 @@ DataConfig config_of(const DataOptions& options) {
   DataConfig config = options.config;
   config.format = parse_word<DataFormat>(options.format, "data.format");
   config.tokens = parse_word<TokenKind>(options.tokens, "data.tokens");
-  for (std::string* path : {&config.path, &config.vocabulary, &config.cache}) {
-    if (!path->empty()) *path = tidy_path(*path).string();
-  }
+  for (std::string* path : {&config.path, &config.vocabulary, &config.cache}) *path = tidy_paths(*path);
   return config;
 }
 
@@ -94,8 +93,12 @@ int show(const Dataset& data, const DataOptions& options) {
 }
 
 int run_info(const DataOptions& options, const ProgramOptions& program) {
+  DataConfig config = config_of(options);
+  const PassingData passing(config.path);
+  config.path = passing.paths();
+  config.cache = passing.cache(config.cache);
   // Without a vocabulary one has to be made, from whatever there is.
-  const Dataset data(config_of(options), notes_on_stderr(program, options.config.vocabulary.empty()));
+  const Dataset data(config, notes_on_stderr(program, options.config.vocabulary.empty()));
   data.verify();
   return show(data, options);
 }
@@ -104,6 +107,8 @@ int run_prepare(const DataOptions& options, const ProgramOptions& program) {
   DataConfig config = config_of(options);
   if (options.out.empty()) throw UsageError("--out is required", "name a folder, such as --out data/prepared");
   require<ConfigError>(!is_prepared(config.path), config.path, ": is prepared already; train on it with --data");
+  const PassingData passing(config.path);
+  config.path = passing.paths();
   prepare_data(config, options.out, notes_on_stderr(program, true));
   config.path = options.out;
   return show(Dataset(config), options);
@@ -114,7 +119,10 @@ void add_shared(CLI::App& app, DataOptions& options) {
   const DataConfig defaults;
   config.path.clear();
   OptionGroup data(app, "Data");
-  data.add({"PATH", "a file, or the folder of a data set"}, config.path)->required();
+  data.add_paths(
+          {"PATH", "a file, a folder of texts or a data set, 'code/**/*.c', or - for a pipe; texts may be several"},
+          config.path)
+      ->required();
   data.add({"--format F", "bytes, enwik8, wikitext, pg19, text, cifar10, imagenet64, images, or auto to look"},
            options.format);
   data.add({"--tokens KIND", "bytes, words, subwords or subpixels; auto is what the format usually has"},

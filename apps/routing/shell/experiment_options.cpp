@@ -17,10 +17,10 @@ void add_experiment_options(CLI::App& app, ExperimentOptions& options) {
   model.add(kSettingsOption, options.settings);
   OptionGroup run_group(app, "Run");
   std::vector<std::string>& given = options.short_settings;
-  run_group.add_key(
+  run_group.add_paths(
       {"--data PATH",
-       "any file, read as bytes; a folder of texts or a data set; or 'code/**/*.c': see routing data info"},
-      "data.path", given);
+       "any file, read as bytes; folder of texts; data set; 'code/**/*.c'; - for a pipe. Texts: repeatable"},
+      options.data);
   run_group.flag(kRequireWholeFlag, options.require_whole);
   run_group.add_key({"--steps N", "optimiser steps"}, "train.steps", given);
   run_group.add_key({"--minutes M", "end after M minutes of the whole run, resumed parts included"}, "train.minutes",
@@ -61,14 +61,13 @@ ConfigSources sources_of(const ExperimentOptions& options) {
     sources.settings.push_back("model.feedforward_width=" + std::to_string(4 * std::stoll(width)));
   }
   if (options.require_whole) sources.settings.emplace_back("data.require_whole=true");
+  if (!options.data.empty()) sources.settings.push_back("data.path=" + options.data);
   sources.settings.insert(sources.settings.end(), options.short_settings.begin(), options.short_settings.end());
   return sources;
 }
 
 ExperimentConfig with_whole_paths(ExperimentConfig config) {
-  for (std::string* path : {&config.data.path, &config.data.vocabulary, &config.data.cache}) {
-    if (!path->empty()) *path = tidy_path(*path).string();
-  }
+  for (std::string* path : {&config.data.path, &config.data.vocabulary, &config.data.cache}) *path = tidy_paths(*path);
   return config;
 }
 

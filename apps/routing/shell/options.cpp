@@ -1,8 +1,22 @@
 #include "shell/options.h"
 
+#include "routing/config/path_list.h"
+
 #include <charconv>
 
 namespace routing {
+namespace {
+
+// An empty one is a variable of the shell that was not set; a line ends a path of the list.
+CLI::Validator a_path() {
+  const auto complaint = [](std::string& path) -> std::string {
+    if (path.empty()) return "the path is empty; name a file or a folder";
+    return path.find('\n') == std::string::npos ? "" : "the path has a line end in it; rename the file";
+  };
+  return {complaint, "", "path"};
+}
+
+}  // namespace
 
 CLI::Option* OptionGroup::finish(CLI::Option* option, const OptionText& text, const CLI::Validator& check) {
   const std::size_t space = text.names.find(' ');
@@ -17,6 +31,12 @@ CLI::Option* OptionGroup::finish_list(CLI::Option* option, const OptionText& tex
   finish(option, text, check)->default_str("");
   if (option->get_positional()) return option;
   return option->allow_extra_args(false)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
+CLI::Option* OptionGroup::add_paths(const OptionText& text, std::string& list) {
+  const auto join = [&list](const std::vector<std::string>& paths) { list = path_list(paths); };
+  return finish_list(app_.add_option_function<std::vector<std::string>>(flags_of(text), join, text.help), text,
+                     a_path());
 }
 
 CLI::Option* OptionGroup::add_key(const OptionText& text, const std::string& key, std::vector<std::string>& settings) {

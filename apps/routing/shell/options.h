@@ -25,7 +25,8 @@ struct OptionText {
 inline const OptionText kCheckpointOption{"--checkpoint WHICH", "which checkpoint of a run: best, last, or a step"};
 inline const OptionText kPrecisionOption{"--precision P",
                                          "of matrix products: fp32, bf16 or auto; default: as trained"};
-inline const OptionText kDataOption{"--data PATH", "file or folder; default: what the model was trained on"};
+inline const OptionText kDataOption{
+    "--data PATH", "file, folder or pattern; may be repeated for texts; default: what the model was trained on"};
 inline const OptionText kVocabularyOption{"--vocabulary FILE", "of words or subwords; default: the one the run keeps"};
 inline const OptionText kSplitOption{"--split PART", "train, valid or test"};
 inline const OptionText kSettingsOption{"--set KEY=VALUE", "change one configuration key; may be repeated"};
@@ -54,6 +55,8 @@ class OptionGroup {
   CLI::Option* add_list(const OptionText& text, std::vector<Value>& values, const CLI::Validator& check = {}) {
     return add(text, values, check)->delimiter(',')->default_str(CLI::detail::join(values, ","));
   }
+  // Paths, each given by an option of its own, or several arguments, as one list (config/path_list.h).
+  CLI::Option* add_paths(const OptionText& text, std::string& list);
   // A short name of a configuration key: what is given is appended to the settings, as "train.steps=200".
   CLI::Option* add_key(const OptionText& text, const std::string& key, std::vector<std::string>& settings);
   CLI::Option* flag(const OptionText& text, bool& value);

@@ -31,7 +31,7 @@ void add_model_options(CLI::App& app, RunDataOptions& options) {
 
 void add_data_options(CLI::App& app, RunDataOptions& options) {
   OptionGroup data(app, "Data");
-  data.add(kDataOption, options.data);
+  data.add_paths(kDataOption, options.data);
   data.add(kVocabularyOption, options.vocabulary);
   data.add(kSplitOption, options.split, a_split());
 }

@@ -1,16 +1,21 @@
 #include "shell/run_model.h"
 
+#include "routing/config/path_list.h"
 #include "routing/core/error.h"
 #include "routing/data/formats.h"
 #include "routing/data/prepared.h"
+#include "routing/data/sources/text_tree.h"
 #include "routing/data/tokenizers/byte_tokenizer.h"
 #include "routing/data/tokenizers/tokenizers.h"
 #include "routing/model/weights.h"
 #include "routing/training/learner.h"
 #include "shell/command_line.h"
+#include "shell/piped_data.h"
 
+#include <algorithm>
 #include <string_view>
 #include <system_error>
+#include <vector>
 
 namespace routing {
 namespace {
@@ -30,13 +35,17 @@ bool reads_bytes(const ExperimentConfig& config, const std::string& learned_hash
 
 }  // namespace
 
+bool is_data_there(const DataConfig& data) {
+  const std::vector<std::string> paths = paths_in(data.path);
+  return !paths.empty() && std::all_of(paths.begin(), paths.end(),
+                                       [](const std::string& path) { return is_pattern(path) || is_there(path); });
+}
+
 TokenKind kind_of(const DataConfig& data) {
-  std::error_code ignored;
   if (data.tokens != TokenKind::automatic) return data.tokens;
   if (is_prepared(data.path)) return read_data_facts(data.path).tokens;
-  const bool known = data.format != DataFormat::automatic || fs::exists(data.path, ignored);
-  if (!known) return TokenKind::automatic;
-  return token_kind(data.format == DataFormat::automatic ? detect_format(data.path) : data.format, data.tokens);
+  if (data.format != DataFormat::automatic) return token_kind(data.format, data.tokens);
+  return is_data_there(data) ? look_at_data(data).tokens : TokenKind::automatic;
 }
 
 std::unique_ptr<Tokenizer> model_tokenizer(const fs::path& model, const ExperimentConfig& config,
@@ -71,7 +80,7 @@ std::string audit_text(const ModelNotes& notes) {
 bool is_own_data(const OtherData& other, const ExperimentConfig& config) {
   if (other.path.empty()) return true;
   // An exported model names no data.
-  return !config.data.path.empty() && tidy_path(other.path) == tidy_path(config.data.path);
+  return !config.data.path.empty() && tidy_paths(other.path) == tidy_paths(config.data.path);
 }
 
 DataConfig run_data_config(const fs::path& model, const ExperimentConfig& config, const OtherData& other) {
@@ -79,10 +88,12 @@ DataConfig run_data_config(const fs::path& model, const ExperimentConfig& config
   if (!is_own_data(other, config)) {
     data.tokens = kind_of(config.data);
     data.format = DataFormat::automatic;
-    data.path = tidy_path(other.path).string();
+    data.path = tidy_paths(other.path);
     data.image_size = config.model.image_height == 0 ? 0 : data.image_size;
     // What is prepared has its vocabulary, which is compared afterwards.
     data.vocabulary = is_prepared(data.path) ? "" : kept_tokenizer(model, data.tokens).string();
+  } else {
+    data.path = found_again(data.path, fs::absolute(model).parent_path().parent_path().parent_path());
   }
   if (!other.vocabulary.empty()) data.vocabulary = fs::absolute(other.vocabulary).string();
   return data;

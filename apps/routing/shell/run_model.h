@@ -14,6 +14,9 @@
 
 namespace routing {
 
+// Is there something at every path that the configuration names?
+bool is_data_there(const DataConfig& data);
+
 // What kind of tokens the model reads, as far as its configuration says.
 TokenKind kind_of(const DataConfig& data);
 

@@ -36,10 +36,6 @@ ExperimentConfig resolved(ExperimentOptions options, const std::string& preset, 
   return config;
 }
 
-DataFormat format_of(const DataConfig& data) {
-  return data.format == DataFormat::automatic && !is_prepared(data.path) ? detect_format(data.path) : data.format;
-}
-
 OwnData own_data(const Dataset& data, std::int64_t sequence_length) {
   return {.tokens = data.facts().tokens,
           .train_tokens = data.part("train").tokens.size(),
@@ -101,7 +97,8 @@ ExperimentConfig experiment_for_data(const ExperimentOptions& options, TrainingD
   const ExperimentConfig wishes = wanted_experiment(options);
   DataConfig wanted = wishes.data;
   // A single file is bytes; so are many.
-  if (wanted.tokens == TokenKind::automatic && format_of(wanted) == DataFormat::text) {
+  if (wanted.tokens == TokenKind::automatic && !is_prepared(wanted.path) &&
+      look_at_data(wanted).format == DataFormat::text) {
     wanted.tokens = TokenKind::bytes;
     settings.emplace_back("data.tokens=bytes");
   }

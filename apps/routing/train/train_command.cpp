@@ -5,6 +5,7 @@
 #include "shell/command_line.h"
 #include "shell/engine.h"
 #include "shell/options.h"
+#include "shell/piped_data.h"
 #include "train/train_options.h"
 
 #include <iostream>
@@ -64,8 +65,10 @@ void decide_what_fits(TrainOptions& options, const ExperimentConfig& config) {
 }
 
 int run(TrainOptions options, const ProgramOptions& program) {
-  const ExperimentConfig config = config_of(options);
+  ExperimentConfig config = config_of(options);
   decide_what_fits(options, config);
+  const bool reads_data = !config.data.path.empty() && !is_made_up(config.data.format);
+  if (options.dry_run && reads_data) check_data(config.data);
   if (options.dry_run && !options.chooses_preset) {
     std::cout << to_toml(config);
     return kDone;
@@ -92,7 +95,12 @@ int run(TrainOptions options, const ProgramOptions& program) {
     throw UsageError("no data to train on",
                      "name a file or the folder of a data set with --data PATH; any file will do, it is read as bytes");
   }
+  if (!options.dry_run) {
+    keep_piped_data(config.data,
+                    {.run = options.out, .resumes = options.resumes(), .is_lone_process = !place || place->size == 1});
+  }
   options.config = config;
+  options.experiment.data = config.data.path;
   return engine(program).train(options, program);
 }
 
@@ -131,7 +139,8 @@ Command add_train(CLI::App& program, const ProgramOptions& program_options) {
   ranks.add({"--trace N", "write a trace of the first N steps to ranks/, for Perfetto"}, options->trace_steps,
             whole_number(0));
   OptionGroup output(*app, "Output");
-  output.flag({"--dry-run", "print the resolved configuration and stop"}, options->dry_run);
+  output.flag({"--dry-run", "look whether the data are there, print the resolved configuration and stop"},
+              options->dry_run);
   output.flag(kJsonFlag, options->json);
   return {app, [options, resume, &program_options] {
             options->resume_given = resume->count() > 0;

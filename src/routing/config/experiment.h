@@ -122,7 +122,7 @@ enum class TokenKind {
 };
 
 struct DataConfig {
-  std::string path;
+  std::string path;  // or several: path_list.h
   DataFormat format = DataFormat::automatic;
   TokenKind tokens = TokenKind::automatic;
   // train/valid/test, in order: shares, counts, or "rest" for one of them. For data that come in one piece.

@@ -144,15 +144,16 @@ void add_routing(Keys& keys) {
 
 void add_data(Keys& keys) {
   KeySection data(keys, "data.", &ExperimentConfig::data);
-  data.add("path", &DataConfig::path, "any file, or the folder of a data set");
+  data.add_path(ValueKind::paths, "path", &DataConfig::path,
+                "any file, or the folder of a data set; several texts as a list");
   data.add("format", &DataConfig::format,
            "auto, bytes, enwik8, wikitext, pg19, text, cifar10, imagenet64, images, copy, reverse or recall");
   data.add("tokens", &DataConfig::tokens, "auto (by the format), bytes, words, subwords or subpixels");
   data.add_checked(
       "split", &DataConfig::split, [](const std::string&, const std::string& text) { parse_split(text); },
       "train/valid/test of data in one piece, in their order: shares, counts, or rest for one of them");
-  data.add("vocabulary", &DataConfig::vocabulary,
-           "file of words, one per line, or SentencePiece model; empty means made from train");
+  data.add_path(ValueKind::path, "vocabulary", &DataConfig::vocabulary,
+                "file of words, one per line, or SentencePiece model; empty means made from train");
   data.add("vocabulary_size", &DataConfig::vocabulary_size, "pieces of a SentencePiece model that is made");
   data.add("image_size", &DataConfig::image_size,
            "shrink images to this height and width by averaging; 0 means as they are");
@@ -162,7 +163,8 @@ void add_data(Keys& keys) {
   data.add("recall_filler", &DataConfig::recall_filler, "of format recall: words between them, said in turn");
   data.add("key_first", &DataConfig::key_first,
            "of format recall: facts name the key before the value, as questions do");
-  data.add("cache", &DataConfig::cache, "folder for tokenised data; empty means $XDG_CACHE_HOME/routing");
+  data.add_path(ValueKind::path, "cache", &DataConfig::cache,
+                "folder for tokenised data; empty means $XDG_CACHE_HOME/routing");
 }
 
 void add_train(Keys& keys) {

@@ -26,6 +26,8 @@ enum class ValueKind {
   real,
   truth,
   text,
+  path,   // text; relative to the folder of the file it stands in
+  paths,  // one such, or a list of them: path_list.h
   scale,  // a positive number, or the formula kInverseRoot as text
 };
 
@@ -105,6 +107,13 @@ class KeySection {
  public:
   KeySection(std::vector<ConfigKey<Config>>& keys, std::string prefix, Access access)
       : keys_(keys), prefix_(std::move(prefix)), access_(access) {}
+
+  // Text that is a path, or several.
+  template <class Field>
+  void add_path(ValueKind kind, const std::string& name, Field field, const std::string& description) {
+    add(name, field, description);
+    keys_.back().kind = kind;
+  }
 
   template <class Field>
   void add(const std::string& name, Field field, const std::string& description) {

@@ -81,8 +81,8 @@ std::string variable_of_key(const std::string& key) {
 }
 
 const std::vector<std::string>& reserved_variables() {
-  static const std::vector<std::string> names{"ROUTING_ISA", "ROUTING_TEST_DATA", "ROUTING_LAUNCHED",
-                                              "ROUTING_ATTEMPT"};
+  static const std::vector<std::string> names{"ROUTING_ISA", "ROUTING_TEST_DATA", "ROUTING_LAUNCHED", "ROUTING_ATTEMPT",
+                                              "ROUTING_KEPT_DATA"};
   return names;
 }
 
@@ -106,7 +106,10 @@ ExperimentConfig read_sources(const ConfigSources& sources) {
     const std::string base = base_of_toml(text, sources.file.string());
     require<ConfigError>(base.empty() || sources.preset.empty(), sources.file.string(), ": base = \"", base,
                          "\", but `preset` ", sources.preset, " was given too; a run starts from one of them");
-    apply_toml(config, text, sources.file.string());
+    // What came through a pipe, as in --config <(…), lies nowhere.
+    const bool lies_somewhere = std::filesystem::is_regular_file(sources.file);
+    const std::filesystem::path folder = std::filesystem::absolute(sources.file).parent_path();
+    apply_toml(config, text, sources.file.string(), {.folder = lies_somewhere ? folder : ""});
   }
   apply_settings(config, settings_of_environment(sources.environment));
   apply_settings(config, settings_of_options(sources.settings));

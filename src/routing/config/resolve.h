@@ -18,7 +18,8 @@ struct ConfigSources {
   std::vector<std::string> settings = {};                             // such as "train.steps=200"
 };
 
-// The resolved and validated configuration. Inside each source routing.preset goes first. Errors begin with the source:
+// The resolved and validated configuration. Relative paths in the file are seen from its folder; those of the other
+// sources stay as they are. Inside each source routing.preset goes first. Errors begin with the source:
 // a ConfigError for what is written there, a FileError for a file that cannot be read.
 ExperimentConfig resolve(const ConfigSources& sources);
 // The same, but whether the keys fit each other is not looked at: something is still missing.

@@ -1,6 +1,7 @@
 #include "routing/config/toml.h"
 
 #include "routing/config/keys.h"
+#include "routing/config/path_list.h"
 #include "routing/config/presets.h"
 #include "routing/core/error.h"
 #include "routing/core/nearest_name.h"
@@ -23,7 +24,10 @@ const char* wanted(ValueKind kind) {
     case ValueKind::truth:
       return "true or false";
     case ValueKind::text:
+    case ValueKind::path:
       return "text in quotes";
+    case ValueKind::paths:
+      return "text in quotes or a list of such";
     case ValueKind::scale:
       return "a number or \"1/sqrt(head_dim)\"";
   }
@@ -58,7 +62,11 @@ bool fits(ValueKind kind, const toml::node& node) {
     case ValueKind::truth:
       return node.is_boolean();
     case ValueKind::text:
+    case ValueKind::path:
       return node.is_string();
+    case ValueKind::paths:
+      return node.is_string() || (node.is_array() && (node.as_array()->empty() ||
+                                                      node.as_array()->is_homogeneous(toml::node_type::string)));
     case ValueKind::scale:
       return node.is_number() || node.is_string();
   }
@@ -67,6 +75,11 @@ bool fits(ValueKind kind, const toml::node& node) {
 
 std::string text_of(const toml::node& node) {
   if (const auto* const text = node.as_string()) return text->get();
+  if (const auto* const list = node.as_array()) {
+    std::vector<std::string> paths;
+    for (const toml::node& path : *list) paths.push_back(path.as_string()->get());
+    return path_list(paths);
+  }
   if (const auto* const whole = node.as_integer()) return key_text::text_of(whole->get());
   if (const auto* const real = node.as_floating_point()) return key_text::text_of(real->get());
   return key_text::text_of(node.as_boolean()->get());
@@ -103,7 +116,8 @@ bool is_section(const std::string& name) {
 // Collects what the tables of one file set, in order of their names.
 class Reader {
  public:
-  explicit Reader(std::string origin) : origin_(std::move(origin)) {}
+  // Relative paths are seen from `folder`; as they are if that is empty.
+  Reader(std::string origin, std::filesystem::path folder) : origin_(std::move(origin)), folder_(std::move(folder)) {}
 
   void read(const toml::table& table, const std::string& section) {
     for (const auto& [key, node] : table) {
@@ -145,7 +159,8 @@ class Reader {
       const ValueKind kind = key != nullptr ? key->kind : ValueKind::text;
       require<ConfigError>(fits(kind, node), place, ": ", name, " must be ", wanted(kind), ", but the file gives it ",
                            found(node));
-      settings.push_back({name, text_of(node), place});
+      const bool from_folder = (kind == ValueKind::path || kind == ValueKind::paths) && !folder_.empty();
+      settings.push_back({name, from_folder ? paths_from(text_of(node), folder_) : text_of(node), place});
     } else if (!is_retired(place, name, node)) {
       settings.push_back({name, "", place});  // unknown: setting it says so
     }
@@ -163,6 +178,7 @@ class Reader {
   }
 
   std::string origin_;
+  std::filesystem::path folder_;
 };
 
 std::string quoted(const std::string& text) {
@@ -189,11 +205,16 @@ std::string as_real(const std::string& number) {
 std::string as_toml(ValueKind kind, const std::string& value) {
   if (kind == ValueKind::real) return as_real(value);
   if (kind == ValueKind::scale && value != kInverseRoot) return as_real(value);
+  if (const std::vector<std::string> paths = paths_in(value); kind == ValueKind::paths && paths.size() > 1) {
+    std::string list;
+    for (const std::string& path : paths) list += (list.empty() ? "[" : ", ") + quoted(path);
+    return list + "]";
+  }
   return kind == ValueKind::integer || kind == ValueKind::truth ? value : quoted(value);
 }
 
-Reader read_file(const std::string& text, const std::string& origin) {
-  Reader reader(origin);
+Reader read_file(const std::string& text, const std::string& origin, const std::filesystem::path& folder = {}) {
+  Reader reader(origin, folder);
   try {
     reader.read(toml::parse(text), "");
   } catch (const toml::parse_error& error) {
@@ -212,8 +233,8 @@ std::string joined(const std::vector<std::string>& names) {
 }  // namespace
 
 void apply_toml(ExperimentConfig& config, const std::string& text, const std::string& origin,
-                const PresetLookup& presets) {
-  std::vector<Reader> chain{read_file(text, origin)};
+                const TomlSurroundings& around) {
+  std::vector<Reader> chain{read_file(text, origin, around.folder)};
   std::vector<std::string> names;
   while (!chain.back().base.empty()) {
     const std::string name = chain.back().base;
@@ -224,7 +245,7 @@ void apply_toml(ExperimentConfig& config, const std::string& text, const std::st
                          "); one of them must start from nothing");
     std::string found_text;
     try {
-      found_text = presets(name);
+      found_text = around.presets ? around.presets(name) : preset_text(name);
     } catch (const ConfigError& error) {
       throw ConfigError(place + ": base: " + error.what());
     }
@@ -233,10 +254,6 @@ void apply_toml(ExperimentConfig& config, const std::string& text, const std::st
   ExperimentConfig changed = names.empty() ? config : ExperimentConfig{};
   for (auto file = chain.rbegin(); file != chain.rend(); ++file) apply_settings(changed, file->settings);
   config = std::move(changed);
-}
-
-void apply_toml(ExperimentConfig& config, const std::string& text, const std::string& origin) {
-  apply_toml(config, text, origin, preset_text);
 }
 
 std::string base_of_toml(const std::string& text, const std::string& origin) {

@@ -3,6 +3,7 @@
 
 #include "routing/config/experiment.h"
 
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -15,12 +16,14 @@ namespace routing {
 // A file whose first key is base = "NAME" starts from that preset instead, which may have a base of its own: what it
 // and its bases do not name is as the defaults have it, whatever the configuration was. Bases in a circle are a
 // ConfigError that names them.
-void apply_toml(ExperimentConfig& config, const std::string& text, const std::string& origin);
-
-// The same with presets of one's own: gives the text of a name, or throws a ConfigError.
-using PresetLookup = std::function<std::string(std::string_view name)>;
+struct TomlSurroundings {
+  // Gives the text of a preset, or throws a ConfigError; if empty, those of presets.h.
+  std::function<std::string(std::string_view name)> presets = {};
+  // What relative paths of the text, not of its bases, are seen from; if empty, they stay as they are.
+  std::filesystem::path folder = {};
+};
 void apply_toml(ExperimentConfig& config, const std::string& text, const std::string& origin,
-                const PresetLookup& presets);
+                const TomlSurroundings& around = {});
 
 // The preset that a file starts from; empty if it names none. Throws as apply_toml does.
 std::string base_of_toml(const std::string& text, const std::string& origin);

@@ -1,5 +1,6 @@
 #include "routing/data/dataset.h"
 
+#include "routing/config/path_list.h"
 #include "routing/config/split_text.h"
 #include "routing/config/words.h"
 #include "routing/core/error.h"
@@ -26,17 +27,23 @@ std::string missing_bytes(DataFormat format, std::int64_t bytes) {
 
 }  // namespace
 
-Dataset::Dataset(const DataConfig& config, const PrepareOptions& options) : path_(config.path) {
-  require<ConfigError>(!config.path.empty(), "no data are named; name a file or folder with `data.path`");
+void require_data(const DataConfig& config) {
+  if (is_prepared(config.path)) {
+    read_data_facts(config.path);
+    return;
+  }
+  const AnySource source = open_source(look_at_data(config), config.image_size);
+  require_whole_if_asked(config, facts_of(source).missing);
+}
+
+Dataset::Dataset(const DataConfig& config, const PrepareOptions& options) : path_(shown_paths(config.path)) {
   if (is_prepared(path_)) {
     open_folder(path_);
     require_as_asked(config);
   } else {
-    const DataFormat format = config.format == DataFormat::automatic ? detect_format(path_) : config.format;
-    const TokenKind kind = token_kind(format, config.tokens);
-    const bool one_file = format == DataFormat::bytes || format == DataFormat::enwik8;
-    if (one_file && kind == TokenKind::bytes) {
-      open_bytes(config, format);
+    const DataInSight data = look_at_data(config);
+    if (data.is_own_shard) {
+      open_bytes(config, data.format);
     } else {
       const fs::path folder = cache_folder(config, options.train_needed);
       if (!is_prepared(folder)) {

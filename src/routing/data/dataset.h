@@ -23,6 +23,9 @@ struct DatasetPart {
   std::int64_t bytes = 0;      // of the text; 0 for images
 };
 
+// Are data there that a Dataset could be made of, as far as that can be said without reading them? Throws as it does.
+void require_data(const DataConfig& config);
+
 class Dataset {
  public:
   // config.path is a folder of prepared data, a file read as bytes, or a set that is tokenised now and kept in the
@@ -34,6 +37,7 @@ class Dataset {
   explicit Dataset(const DataConfig& config, const PrepareOptions& options = {});
 
   const DataFacts& facts() const { return facts_; }
+  // For people; of several, all of them with commas between.
   const std::filesystem::path& path() const { return path_; }
   // A ConfigError if there is no such part or it is empty.
   const DatasetPart& part(const std::string& name) const;

@@ -1,11 +1,13 @@
 #include "routing/data/formats.h"
 
+#include "routing/config/path_list.h"
 #include "routing/core/error.h"
 #include "routing/core/files.h"
 #include "routing/data/images/cifar10.h"
 #include "routing/data/images/image_folder.h"
 #include "routing/data/images/imagenet64.h"
 #include "routing/data/images/shrunk_images.h"
+#include "routing/data/prepared.h"
 #include "routing/data/sources/pg19.h"
 #include "routing/data/sources/text_files.h"
 #include "routing/data/sources/text_tree.h"
@@ -78,6 +80,25 @@ DataFormat format_of_folder(const fs::path& path) {
                   "text; name a file, or say what it is with data.format");
 }
 
+// A data set has its parts and its own way to be read; only texts can be put together.
+DataFormat format_of_several(const std::vector<fs::path>& paths, DataFormat asked) {
+  const auto is_text = [](DataFormat format) { return format == DataFormat::text || format == DataFormat::bytes; };
+  require<ConfigError>(asked == DataFormat::automatic || is_text(asked), "data.format is ", to_string(asked),
+                       ", which is one data set, but ", paths.size(),
+                       " paths are named; name one, or set data.format=text to read all of them as texts");
+  bool only_files = true;
+  for (const fs::path& path : paths) {
+    require<ConfigError>(!is_prepared(path), path.string(), ": is prepared and cannot be one of ", paths.size(),
+                         " paths; name it alone, or prepare all of them together with  routing data prepare");
+    const DataFormat format = detect_format(path);
+    require<ConfigError>(asked != DataFormat::automatic || is_text(format), path.string(), ": is ", to_string(format),
+                         ", a data set of its own, and cannot be one of ", paths.size(),
+                         " paths; name it alone, or set data.format=text to read all of them as texts");
+    only_files = only_files && format != DataFormat::text;
+  }
+  return asked != DataFormat::automatic ? asked : only_files ? DataFormat::bytes : DataFormat::text;
+}
+
 }  // namespace
 
 DataFormat detect_format(const fs::path& path) {
@@ -136,6 +157,32 @@ AnySource open_source(const fs::path& path, const SourceOptions& options) {
       return open_text(path, check);
   }
   return shrink_images(std::move(images), options.image_size);
+}
+
+AnySource open_source(const DataInSight& data, std::int64_t image_size) {
+  if (data.paths.size() > 1) {
+    return open_texts(data.paths, data.tokens == TokenKind::bytes ? TextCheck::none : TextCheck::utf8);
+  }
+  return open_source(data.paths.front(), {.format = data.format, .tokens = data.tokens, .image_size = image_size});
+}
+
+DataInSight look_at_data(const DataConfig& config) {
+  DataInSight data;
+  for (const std::string& path : paths_in(config.path)) data.paths.emplace_back(path);
+  require<ConfigError>(!data.paths.empty(), "no data are named; name a file or folder with `data.path`");
+  for (const fs::path& path : data.paths) {
+    require<FileError>(!is_pipe(path), path.string(),
+                       ": is a pipe, which can be read only once, and that is too little here; write it to a file and "
+                       "name that");
+  }
+  const bool alone = data.paths.size() == 1;
+  data.format = !alone                                   ? format_of_several(data.paths, config.format)
+                : config.format == DataFormat::automatic ? detect_format(data.paths.front())
+                                                         : config.format;
+  data.tokens = token_kind(data.format, config.tokens);
+  data.is_own_shard = alone && data.tokens == TokenKind::bytes &&
+                      (data.format == DataFormat::bytes || data.format == DataFormat::enwik8);
+  return data;
 }
 
 const SourceFacts& facts_of(const AnySource& source) {

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <memory>
 #include <variant>
+#include <vector>
 
 namespace routing {
 
@@ -33,6 +34,20 @@ struct SourceOptions {
   std::int64_t image_size = 0;           // images are shrunk to this height and width; 0 means as they are
 };
 AnySource open_source(const std::filesystem::path& path, const SourceOptions& options);
+
+// What data.path names, as far as it can be seen without reading it. What data.format and data.tokens say is not looked
+// for. Several paths are one text: bytes if all of them are files, otherwise as a folder of texts.
+struct DataInSight {
+  std::vector<std::filesystem::path> paths;
+  DataFormat format = DataFormat::text;
+  TokenKind tokens = TokenKind::bytes;
+  bool is_own_shard = false;  // one file of bytes, which is read as it lies there
+};
+// Throws  ConfigError  no data are named, or a data set such as enwik8 or a folder of images is one of several
+//         FileError    as detect_format(); or a pipe, which can be read once only
+DataInSight look_at_data(const DataConfig& config);
+AnySource open_source(const DataInSight& data, std::int64_t image_size);
+
 const SourceFacts& facts_of(const AnySource& source);
 
 }  // namespace routing

@@ -1,6 +1,7 @@
 #include "routing/data/prepared.h"
 
 #include "routing/config/number_text.h"
+#include "routing/config/path_list.h"
 #include "routing/core/error.h"
 #include "routing/core/files.h"
 #include "routing/core/hash.h"
@@ -50,7 +51,7 @@ std::unique_ptr<Tokenizer> tokenizer_for(const DataConfig& config, TokenKind kin
                                          const Cut& train) {
   const std::string name(to_string(kind));
   if (kind == TokenKind::bytes || !config.vocabulary.empty()) return load_tokenizer(name, config.vocabulary);
-  require<ConfigError>(train.end > train.begin, config.path,
+  require<ConfigError>(train.end > train.begin, shown_paths(config.path),
                        ": has no train part to make a vocabulary from; name one with data.vocabulary");
   if (kind == TokenKind::words) {
     WordCounter counter;
@@ -155,13 +156,19 @@ class UnfinishedFolder {
   fs::path folder_;
 };
 
-void fill(const DataConfig& config, const AnySource& source, const fs::path& folder, const PrepareOptions& options) {
+// What is made into shards, and which tokens.
+struct OpenedData {
+  TokenKind tokens;
+  AnySource source;
+};
+
+void fill(const DataConfig& config, const OpenedData& data, const fs::path& folder, const PrepareOptions& options) {
   const auto say = [&](const std::string& line) {
     if (options.notes) options.notes(line);
   };
+  const AnySource& source = data.source;
   const SourceFacts& source_facts = facts_of(source);
-  const DataFormat format = parse_word<DataFormat>(source_facts.format, "data.format");
-  DataFacts facts{.format = source_facts.format, .tokens = token_kind(format, config.tokens)};
+  DataFacts facts{.format = source_facts.format, .tokens = data.tokens};
   const auto size_of = [&](const std::string& part) {
     if (const auto* const images = std::get_if<std::unique_ptr<ImageSource>>(&source)) return (*images)->images(part);
     return text_bytes(*std::get<std::unique_ptr<TextSource>>(source), part);
@@ -184,17 +191,15 @@ void fill(const DataConfig& config, const AnySource& source, const fs::path& fol
     if (const fs::path file = tokenizer_file(folder, facts.tokens); !file.empty()) tokenizer->save(file);
     for (const Cut& cut : plan.cuts) report(cut, write_text(text, cut, *tokenizer, folder / path_of(cut.name)));
   }
-  write_facts(facts, fs::absolute(config.path).string(), folder);
+  write_facts(facts, shown_paths(tidy_paths(config.path)), folder);
 }
 
-AnySource source_of(const DataConfig& config) {
-  const DataFormat format = config.format == DataFormat::automatic ? detect_format(config.path) : config.format;
-  const TokenKind kind = token_kind(format, config.tokens);
-  const bool one_file = format == DataFormat::bytes || format == DataFormat::enwik8;
+OpenedData data_to_prepare(const DataConfig& config) {
+  const DataInSight data = look_at_data(config);
   require<ConfigError>(
-      !one_file || kind != TokenKind::bytes, config.path,
+      !data.is_own_shard, config.path,
       ": is a file of bytes, which needs no preparation; train on it as it is, or choose other `data.tokens`");
-  return open_source(config.path, {.format = format, .tokens = kind, .image_size = config.image_size});
+  return {data.tokens, open_source(data, config.image_size)};
 }
 
 // Of a file's size and time; of a folder's own time and those of all below it, as long as they are not so many that
@@ -242,8 +247,16 @@ fs::path tidy_path(const fs::path& path) {
   return normal.has_filename() ? normal : normal.parent_path();
 }
 
+std::string tidy_paths(const std::string& list) {
+  std::vector<std::string> paths = paths_in(list);
+  for (std::string& path : paths) {
+    if (path != kStandardInput) path = tidy_path(path).string();
+  }
+  return path_list(paths);
+}
+
 void require_whole_if_asked(const DataConfig& config, const std::string& missing) {
-  require<ConfigError>(!config.require_whole || missing.empty(), config.path, ": is not whole: ", missing,
+  require<ConfigError>(!config.require_whole || missing.empty(), shown_paths(config.path), ": is not whole: ", missing,
                        "; fetch the rest, or leave out `data.require_whole` to have figures labelled");
 }
 
@@ -292,27 +305,26 @@ void prepare_data(const DataConfig& config, const fs::path& folder, const Prepar
   std::error_code error;
   require<FileError>(!fs::exists(folder, error) || fs::is_empty(folder, error), folder.string(),
                      ": is there already and not empty; choose another folder or remove it");
-  const AnySource source = source_of(config);
-  require_whole_if_asked(config, facts_of(source).missing);
+  const OpenedData data = data_to_prepare(config);
+  require_whole_if_asked(config, facts_of(data.source).missing);
   const fs::path place = tidy_path(folder);
   const UnfinishedFolder unfinished(place);
-  fill(config, source, unfinished.path(), options);
+  fill(config, data, unfinished.path(), options);
   unfinished.move_to(place);
 }
 
 fs::path cache_folder(const DataConfig& config, bool train_needed) {
-  const AnySource source = source_of(config);
-  const SourceFacts& facts = facts_of(source);
+  const OpenedData data = data_to_prepare(config);
+  const SourceFacts& facts = facts_of(data.source);
   XxHash64 hash;
   const auto add = [&](const std::string& text) {
     hash.update(std::as_bytes(std::span(text)));
     hash.update(std::as_bytes(std::span("\0", 1)));
   };
-  const TokenKind kind = token_kind(parse_word<DataFormat>(facts.format, "data.format"), config.tokens);
-  add(std::to_string(kVersion) + facts.format + std::string(to_string(kind)));
+  add(std::to_string(kVersion) + facts.format + std::string(to_string(data.tokens)));
   add(std::to_string(config.image_size) + config.split + facts.missing);
   if (!train_needed && facts.part("train") == nullptr) add("no train needed");
-  const bool made = kind == TokenKind::subwords && config.vocabulary.empty();
+  const bool made = data.tokens == TokenKind::subwords && config.vocabulary.empty();
   add(made ? std::to_string(config.vocabulary_size) : "");
   if (!config.vocabulary.empty()) {
     const std::string vocabulary = read_file(config.vocabulary);

@@ -1,5 +1,6 @@
 #include "routing/training/trainer.h"
 
+#include "routing/config/path_list.h"
 #include "routing/core/error.h"
 #include "routing/core/files.h"
 #include "routing/distributed/optimizer_shards.h"
@@ -53,14 +54,15 @@ Trainer::Trainer(Setup setup)
 CheckpointContents Trainer::contents_to_go_on_from(const CheckpointPlace& place) {
   CheckpointContents contents = read_checkpoint(place, config_);
   TrainerState& saved = contents.state;
-  require<ConfigError>(saved.tokenizer_hash == state_.tokenizer_hash, config_.data.path,
+  require<ConfigError>(saved.tokenizer_hash == state_.tokenizer_hash, shown_paths(config_.data.path),
                        ": its tokens are those of vocabulary ", state_.tokenizer_hash, ", but the run in ",
                        run_.folder().string(), " learned those of ", saved.tokenizer_hash,
                        "; give the same data, or the run's vocabulary with data.vocabulary");
   require<ConfigError>(saved.data_tokens == state_.data_tokens && saved.data_hash == state_.data_hash,
-                       config_.data.path, ": its training part has ", state_.data_tokens, " tokens with hash ",
-                       state_.data_hash, ", but the run in ", run_.folder().string(), " was trained on ",
-                       saved.data_tokens, " tokens with hash ", saved.data_hash, "; give the same data");
+                       shown_paths(config_.data.path), ": its training part has ", state_.data_tokens,
+                       " tokens with hash ", state_.data_hash, ", but the run in ", run_.folder().string(),
+                       " was trained on ", saved.data_tokens, " tokens with hash ", saved.data_hash,
+                       "; give the same data");
   saved.version = state_.version;
   saved.data_label = state_.data_label;
   saved_step_ = place.step;

@@ -1,5 +1,6 @@
 #include "routing/training/training_data.h"
 
+#include "routing/config/path_list.h"
 #include "routing/core/error.h"
 #include "routing/core/hash.h"
 #include "routing/core/random.h"
@@ -40,7 +41,7 @@ class DatasetTraining : public TrainingData {
         config_(fitted_to(config, data_.facts())),
         batches_(data_.part("train").tokens, batch_options(config_.train, data_.facts())) {
     require<ConfigError>(data_.has(config_.eval.split), "eval.split is ", config_.eval.split, ", but that part of ",
-                         config_.data.path, " is empty; choose another eval.split or data.split");
+                         shown_paths(config_.data.path), " is empty; choose another eval.split or data.split");
     const DataFacts& data = data_.facts();
     facts_ = {.kind = data.tokens,
               .description = data_.path().string() + ": " + data.format,

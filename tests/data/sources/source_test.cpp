@@ -2,10 +2,12 @@
 
 #include "routing/core/error.h"
 #include "support/message_of.h"
+#include "support/temporary_folder.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
+#include <sys/stat.h>
 
 namespace routing::source_test {
 namespace {
@@ -29,6 +31,20 @@ TEST(SourceParts, WhatIsNoFolderIsNotOne) {
   EXPECT_TRUE(is_folder("/"));
   EXPECT_FALSE(is_there("/dev/null/below"));
   EXPECT_FALSE(is_folder("/dev/null/below"));
+}
+
+TEST(SourceParts, PipesCanBeToldFromFiles) {
+  EXPECT_TRUE(is_pipe("-"));
+  EXPECT_TRUE(is_pipe("/dev/stdin"));
+  EXPECT_TRUE(is_standard_input("-"));
+  EXPECT_FALSE(is_standard_input("./-")) << "a file that is called so";
+  EXPECT_FALSE(is_pipe("./-"));
+  EXPECT_FALSE(is_pipe("/"));
+  EXPECT_FALSE(is_pipe("/dev/zero")) << "it has no end";
+  const TemporaryFolder folder;
+  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
+  EXPECT_TRUE(is_pipe(folder / "pipe"));
+  EXPECT_FALSE(is_standard_input(folder / "pipe"));
 }
 
 }  // namespace

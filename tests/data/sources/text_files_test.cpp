@@ -147,5 +147,68 @@ TEST_F(TextFilesTest, WhatIsNotUtf8IsRefusedWhenItIsRead) {
   EXPECT_EQ(documents_of(*open_text(path, TextCheck::none), "train"), std::vector<std::string>{"caf\xe9"});
 }
 
+class SeveralTexts : public TextFilesTest {
+ protected:
+  std::filesystem::path text(const std::string& name, const std::string& contents) const {
+    std::filesystem::create_directories((folder() / name).parent_path());
+    return write(name, contents);
+  }
+};
+
+TEST_F(SeveralTexts, AreReadInTheOrderGivenAndSayWhatIsLeftOut) {
+  text("z.txt", "z");
+  text("b/2.txt", "2");
+  text("b/1.txt", "1");
+  text("b/x.bin", std::string("x\0", 2));
+  text("c/y.bin", std::string("y\0", 2));
+  text("c/3.md", "3");
+  const auto source = open_texts({folder() / "z.txt", folder() / "b/", folder() / "c/*"});
+  ASSERT_EQ(source->facts().parts.size(), 1U);
+  EXPECT_EQ(documents_of(*source, "train"), (std::vector<std::string>{"z", "1", "2", "3"}));
+  EXPECT_EQ(source->facts().note, "2 binary files are left out");
+  EXPECT_EQ(documents_of(*open_texts({folder() / "b", folder() / "z.txt"}), "train"),
+            (std::vector<std::string>{"1", "2", "z"}));
+}
+
+TEST_F(SeveralTexts, PartsAreThoseOfAllNamesTogether) {
+  const auto train = text("ptb.train.txt", "t");
+  const auto test = text("held/ptb.test.txt", "e");
+  const auto files = open_texts({test, train});
+  ASSERT_EQ(files->facts().parts.size(), 2U);
+  EXPECT_EQ(documents_of(*files, "train"), std::vector<std::string>{"t"});
+  EXPECT_EQ(documents_of(*files, "test"), std::vector<std::string>{"e"});
+  text("train/1.txt", "1");
+  text("test/1.txt", "2");
+  // Folders that are given, patterns below them, and files inside them.
+  const std::vector<std::vector<std::string>> ways{
+      {"train", "test"}, {"train/*.txt", "test/*.txt"}, {"train/1.txt", "test/1.txt"}};
+  for (const std::vector<std::string>& names : ways) {
+    const auto source = open_texts({folder() / names[0], folder() / names[1]});
+    ASSERT_EQ(source->facts().parts.size(), 2U) << names[0];
+    EXPECT_EQ(documents_of(*source, "test"), std::vector<std::string>{"2"}) << names[0];
+  }
+}
+
+TEST_F(SeveralTexts, APartBesideATextThatIsNoneIsRefused) {
+  const auto train = text("ptb.train.txt", "t");
+  const auto other = text("other.txt", "o");
+  const std::string message = message_of<FileError>([&] { open_texts({train, other}); });
+  EXPECT_EQ(message.find(train.string() + ", " + other.string() + ": has " + train.string() +
+                         ", which is a part, and " + other.string() + ", which is not"),
+            0U)
+      << message;
+}
+
+// Its second copy could be what is held out.
+TEST_F(SeveralTexts, ATextThatIsNamedTwiceIsRefused) {
+  const auto one = text("b/1.txt", "1");
+  text("b/2.txt", "2");
+  EXPECT_EQ(message_of<FileError>([&] {
+              open_texts({folder() / "b", one});
+            }),
+            one.string() + ": is named twice, so that it could be learned from and held out; leave one of them out");
+  EXPECT_NE(message_of<FileError>([&] { open_texts({}); }).find("no text is named"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace routing::text_files_test

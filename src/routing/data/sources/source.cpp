@@ -1,5 +1,6 @@
 #include "routing/data/sources/source.h"
 
+#include "routing/config/path_list.h"
 #include "routing/core/error.h"
 
 #include <system_error>
@@ -30,6 +31,15 @@ bool is_there(const std::filesystem::path& path) {
 bool is_folder(const std::filesystem::path& path) {
   std::error_code failure;
   return std::filesystem::is_directory(path, failure);
+}
+
+bool is_standard_input(const std::filesystem::path& path) {
+  return path == kStandardInput || path == "/dev/stdin" || path == "/dev/fd/0" || path == "/proc/self/fd/0";
+}
+
+bool is_pipe(const std::filesystem::path& path) {
+  std::error_code failure;
+  return is_standard_input(path) || std::filesystem::is_fifo(path, failure);
 }
 
 std::string joined(const std::vector<std::string>& things) {

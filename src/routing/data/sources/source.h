@@ -40,6 +40,10 @@ const SourcePart& require_part(const SourceFacts& facts, std::string_view name);
 // throw errors that are not ours.
 bool is_there(const std::filesystem::path& path);
 bool is_folder(const std::filesystem::path& path);
+// What can be read once only: "-", which is standard input, and a pipe with a name, such as the /dev/fd/63 that a shell
+// makes of <(zcat x.gz).
+bool is_pipe(const std::filesystem::path& path);
+bool is_standard_input(const std::filesystem::path& path);
 
 // Things as a list, "a, b"; without those that are empty.
 std::string joined(const std::vector<std::string>& things);
