@@ -1,4 +1,4 @@
-# The front door. Every target installs what it needs first, so that each works on a fresh Debian 12 machine.
+# The front door. Every target installs what it needs first, so that each works on a fresh Debian 12 or 13 machine.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 JOBS ?= $(shell nproc)

@@ -61,8 +61,9 @@ class Dense : public ::testing::TestWithParam<DenseType> {
 struct Shape {
   std::int64_t rows, in, out;
 };
-const std::vector<Shape> kShapes{{1, 1, 1},   {2, 3, 5},     {63, 17, 1},     {64, 1, 5},     {65, 3, 17},
-                                 {5, 64, 64}, {70, 256, 31}, {130, 300, 257}, {600, 33, 530}, {1025, 20, 24}};
+const std::vector<Shape> kShapes{{1, 1, 1},      {2, 3, 5},      {63, 17, 1},   {64, 1, 5},
+                                 {65, 3, 17},    {5, 64, 64},    {70, 256, 31}, {130, 300, 257},
+                                 {600, 33, 530}, {1025, 20, 24}, {1, 257, 513}, {66, 257, 65}};
 
 TEST(DenseIsa, LimitOfTheEnvironmentIsInForce) {
   const char* limit = std::getenv("DNNL_MAX_CPU_ISA");
@@ -170,7 +171,7 @@ TEST_P(Dense, WeightGradientEqualsPlainLoopsInDouble) {
 TEST_P(Dense, BitsOfARowDependOnTheRowAlone) {
   constexpr std::int64_t kRows = 200;
   for (const auto& [in, out] : std::vector<std::pair<std::int64_t, std::int64_t>>{
-           {1, 1}, {3, 5}, {17, 1}, {1, 17}, {64, 300}, {256, 256}, {300, 70}, {1030, 64}}) {
+           {1, 1}, {3, 5}, {17, 1}, {1, 17}, {64, 300}, {64, 257}, {256, 256}, {300, 70}, {1030, 64}}) {
     const Floats x = normal_numbers(kRows, in, 9);
     const Floats w = normal_numbers(out, in, 10);
     const Floats bias = normal_numbers(1, out, 11);

@@ -68,10 +68,12 @@ TEST_P(WeightGradient, ThreeRowsByHand) {
   EXPECT_EQ(db, (Floats{18, 24}));
 }
 
-// Panels that are not full, pairs without a second row, one row, chunks of 256 and 512 rows and one more or less.
+// Panels that are not full, pairs without a second row, one row, chunks of 256 and 512 rows and one more or less, tiles
+// with a lone row or column.
 TEST_P(WeightGradient, EqualsPlainLoopsInDouble) {
-  const std::vector<Shape> shapes{{1, 1, 1},    {2, 5, 3},    {3, 8, 32},     {255, 6, 16},   {256, 13, 33},
-                                  {257, 7, 31}, {511, 9, 65}, {513, 130, 17}, {1025, 20, 24}, {70, 257, 300}};
+  const std::vector<Shape> shapes{{1, 1, 1},      {2, 5, 3},      {3, 8, 32},    {255, 6, 16},
+                                  {256, 13, 33},  {257, 7, 31},   {511, 9, 65},  {513, 130, 17},
+                                  {1025, 20, 24}, {70, 257, 300}, {70, 65, 257}, {600, 513, 257}};
   for (const auto& [rows, out, in] : shapes) {
     SCOPED_TRACE(std::to_string(rows) + " rows, " + std::to_string(out) + " x " + std::to_string(in));
     const Floats dy = normal_numbers(rows * out, 1);

@@ -16,11 +16,6 @@ struct Strides {
 };
 
 void pack_panels(const float* source, Strides strides, PackedMatrix::Contents& matrix) {
-#if DNNL_VERSION_MAJOR >= 3
-  // Seen with 3.7.2: a panel of one column beside others writes to wrong places, as if its stride were 1.
-  require<ConfigError>(matrix.columns == 1 || matrix.columns % kPanelColumns != 1, "a product of ", matrix.columns,
-                       " columns: oneDNN ", DNNL_VERSION_MAJOR, " computes it wrongly; take one column more");
-#endif
   require<InputError>(matrix.depth >= 1 && matrix.columns >= 1, "dense: a weight of ", matrix.depth, " by ",
                       matrix.columns, " has nothing to multiply with; both sizes must be at least 1");
   const std::int64_t panels = parts_of(matrix.columns, kPanelColumns);

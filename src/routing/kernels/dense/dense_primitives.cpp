@@ -18,18 +18,31 @@ using dnnl::memory;
 // Shapes are few (one or two per weight), but callers may come with ever new numbers of rows.
 constexpr std::size_t kMostMatmuls = 4096;
 
+// oneDNN 3 takes a matrix of one row or column for a vector without gaps. Seen in 3.7.2 with AVX-512: outputs of one
+// column are written side by side (mended in 3.10), and a transposed left factor of one row is read side by side. Such
+// vectors are handed over without gaps, through scratch memory.
+constexpr bool kGapsOfVectorsAreLost = DNNL_VERSION_MAJOR >= 3;
+
+bool left_has_gaps(const MatmulKey& key) {
+  return kGapsOfVectorsAreLost && key.rows == 1 && key.left_transposed && key.left_stride != 1;
+}
+bool outputs_have_gaps(const MatmulKey& key) {
+  return kGapsOfVectorsAreLost && key.columns == 1 && key.output_stride != 1;
+}
+
 std::shared_ptr<const Matmul> make_matmul(const MatmulKey& key) {
   const OneThread one_thread;
   const auto factor_type =
       key.type == DenseType::bf16 && multiplies_bfloat16() ? memory::data_type::bf16 : memory::data_type::f32;
-  const memory::dims left_strides =
-      key.left_transposed ? memory::dims{1, key.left_stride} : memory::dims{key.left_stride, 1};
+  const memory::dims left_strides = key.left_transposed ? memory::dims{1, left_has_gaps(key) ? 1 : key.left_stride}
+                                                        : memory::dims{key.left_stride, 1};
   const memory::desc left({key.rows, key.depth}, factor_type, left_strides);
   const memory::dims right_dims{key.depth, key.columns};
   const memory::desc right = key.right_stride == 0
                                  ? memory::desc(right_dims, factor_type, memory::format_tag::any)
                                  : memory::desc(right_dims, factor_type, memory::dims{key.right_stride, 1});
-  const memory::desc outputs({key.rows, key.columns}, memory::data_type::f32, memory::dims{key.output_stride, 1});
+  const memory::desc outputs({key.rows, key.columns}, memory::data_type::f32,
+                             memory::dims{outputs_have_gaps(key) ? 1 : key.output_stride, 1});
   const memory::desc bias({1, key.columns}, memory::data_type::f32, memory::format_tag::ab);
   dnnl::primitive_attr attributes;
   // Scratch memory of the library's own would be shared by threads it does not know of.
@@ -49,7 +62,7 @@ std::shared_ptr<const Matmul> make_matmul(const MatmulKey& key) {
   auto description = dnnl::matmul::primitive_desc(operation, attributes, cpu_engine());
 #endif
   dnnl::matmul primitive(description);
-  return std::make_shared<const Matmul>(Matmul{std::move(description), std::move(primitive)});
+  return std::make_shared<const Matmul>(Matmul{key, std::move(description), std::move(primitive)});
 }
 
 }  // namespace
@@ -117,8 +130,17 @@ MatmulRun::MatmulRun(std::shared_ptr<const Matmul> matmul, Scratch& scratchpad)
       left_(matmul_->description.src_desc(), cpu_engine(), nullptr),
       right_(matmul_->description.weights_desc(), cpu_engine(), nullptr),
       outputs_(matmul_->description.dst_desc(), cpu_engine(), nullptr) {
+  const MatmulKey& key = matmul_->key;
   const memory::desc scratch = matmul_->description.scratchpad_desc();
-  auto* workspace = scratchpad.get<char>(static_cast<std::int64_t>(std::max<std::size_t>(1, scratch.get_size())));
+  constexpr std::int64_t kLine = 64;
+  const auto whole_lines = [](std::int64_t bytes) { return (bytes + kLine - 1) / kLine * kLine; };
+  const std::int64_t left_bytes = left_has_gaps(key) ? whole_lines(key.depth * element_bytes(key.type)) : 0;
+  const std::int64_t output_bytes = outputs_have_gaps(key) ? whole_lines(key.rows * std::int64_t{sizeof(float)}) : 0;
+  const auto own_bytes = static_cast<std::int64_t>(scratch.get_size());
+  char* memory_of_run = scratchpad.get<char>(std::max<std::int64_t>(1, left_bytes + output_bytes + own_bytes));
+  if (left_bytes > 0) dense_left_ = memory_of_run;
+  if (output_bytes > 0) dense_outputs_ = reinterpret_cast<float*>(memory_of_run + left_bytes);
+  char* workspace = memory_of_run + left_bytes + output_bytes;
   arguments_ = {{DNNL_ARG_SRC, left_},
                 {DNNL_ARG_WEIGHTS, right_},
                 {DNNL_ARG_DST, outputs_},
@@ -132,10 +154,25 @@ void MatmulRun::set_bias(const float* bias) {
 }
 
 void MatmulRun::operator()(const void* left, const memory& right, float* outputs) {
+  const MatmulKey& key = matmul_->key;
+  if (dense_left_ != nullptr) {
+    const std::int64_t bytes = element_bytes(key.type);
+    for (std::int64_t k = 0; k < key.depth; ++k) {
+      std::memcpy(dense_left_ + k * bytes, static_cast<const char*>(left) + k * key.left_stride * bytes,
+                  static_cast<std::size_t>(bytes));
+    }
+    left = dense_left_;
+  }
+  if (dense_outputs_ != nullptr && key.accumulate) {
+    for (std::int64_t row = 0; row < key.rows; ++row) dense_outputs_[row] = outputs[row * key.output_stride];
+  }
   left_.set_data_handle(const_cast<void*>(left));
-  outputs_.set_data_handle(outputs);
+  outputs_.set_data_handle(dense_outputs_ != nullptr ? dense_outputs_ : outputs);
   arguments_.at(DNNL_ARG_WEIGHTS) = right;
   matmul_->primitive.execute(stream_, arguments_);
+  if (dense_outputs_ != nullptr) {
+    for (std::int64_t row = 0; row < key.rows; ++row) outputs[row * key.output_stride] = dense_outputs_[row];
+  }
 }
 
 void MatmulRun::operator()(const void* left, const void* right, float* outputs) {

@@ -65,6 +65,7 @@ struct MatmulKeyHash {
 };
 
 struct Matmul {
+  MatmulKey key;
   dnnl::matmul::primitive_desc description;
   dnnl::matmul primitive;
 };
@@ -84,6 +85,9 @@ class MatmulRun {
   std::shared_ptr<const Matmul> matmul_;
   dnnl::stream stream_;
   dnnl::memory left_, right_, outputs_;
+  // In the scratchpad, where oneDNN cannot be given the vectors of the caller; else null.
+  char* dense_left_ = nullptr;
+  float* dense_outputs_ = nullptr;
   std::unordered_map<int, dnnl::memory> arguments_;
 };
 
