@@ -1,10 +1,10 @@
-# What `cmake --install` writes: the program, and the library with a package for find_package(routing). The laboratory is
+# What `cmake --install` writes: the program with what it loads, and the library with a package for find_package(routing). The laboratory is
 # part of the program only. routing-config.cmake.in says how the package is used.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 install(TARGETS routing RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-install(TARGETS routing_subwords LIBRARY DESTINATION lib/routing)
+install(TARGETS routing_engine routing_subwords LIBRARY DESTINATION lib/routing)
 
 # Two sets: the first can be linked on a machine without torch.
 set(rooms_plain core config kernels data rank_watch)

@@ -1,6 +1,8 @@
+// The engine: what computes, handed out to the half of the program that reads the command line.
 #include "routing/core/parallel.h"
 #include "routing/ops/tensor_memory.h"
 #include "shell/engine.h"
+#include "version.h"
 
 #include <ATen/Parallel.h>
 #include <c10/util/Exception.h>
@@ -30,12 +32,35 @@ int in_plain_errors(const Options& options, const ProgramOptions& program) {
   }
 }
 
+const Engine table{
+    .version = program_version,
+    .set_threads = set_threads,
+    .quickstart = in_plain_errors<run_quickstart>,
+    .train = in_plain_errors<run_train>,
+    .eval = in_plain_errors<run_eval>,
+    .generate = in_plain_errors<run_generate>,
+    .audit = in_plain_errors<run_audit>,
+    .analyze_patterns = in_plain_errors<run_analyze_patterns>,
+    .analyze_attention = in_plain_errors<run_analyze_attention>,
+    .analyze_health = in_plain_errors<run_analyze_health>,
+    .analyze_jsd = in_plain_errors<run_analyze_jsd>,
+    .analyze_recall = in_plain_errors<run_analyze_recall>,
+    .analyze_leak = in_plain_errors<run_analyze_leak>,
+    .analyze_distance = in_plain_errors<run_analyze_distance>,
+    .table = in_plain_errors<run_table_command>,
+    .bench_attention = in_plain_errors<run_bench_attention>,
+    .bench_train = in_plain_errors<run_bench_train>,
+    .bench_scaling = in_plain_errors<run_bench_scaling>,
+    .bench_layers = in_plain_errors<run_bench_layers>,
+    .bench_decode = in_plain_errors<run_bench_decode>,
+    .bench_distributed = in_plain_errors<run_bench_distributed>,
+    .info = in_plain_errors<run_info>,
+    .doctor = in_plain_errors<run_doctor>,
+};
+
 }  // namespace
-
-const Engine& engine(const ProgramOptions& program) {
-  static const Engine table{.set_threads = set_threads, .train = in_plain_errors<run_train>};
-  table.set_threads(program);
-  return table;
-}
-
 }  // namespace routing
+
+const routing::Engine* routing_engine() {
+  return &routing::table;
+}

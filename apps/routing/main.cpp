@@ -3,13 +3,11 @@
 #include "routing/core/error.h"
 #include "routing/core/parallel.h"
 #include "shell/command_line.h"
-#include "shell/engine.h"
 #include "shell/option_names.h"
 #include "shell/options.h"
 #include "version.h"
 
 #include <CLI/CLI.hpp>
-#include <c10/util/Exception.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -117,8 +115,7 @@ int run_program(int argc, char** argv) {
     throw explain(error, program);
   }
   refuse_unknown_arguments(program);
-  // Not every command goes through the door yet.
-  engine(options);
+  set_num_threads(options.threads);
   return run_given_command(program, commands);
 }
 
@@ -136,10 +133,6 @@ int main(int argc, char** argv) {
     return report(error.what(), error.hint(), kWrongUsage);
   } catch (const ConfigError& error) {
     return report(error.what(), "", kWrongUsage);
-  } catch (const c10::Error& error) {
-    // Its what() has many lines; the first says it.
-    const std::string message = error.what_without_backtrace();
-    return report(message.substr(0, message.find('\n')), "", kFailed);
   } catch (const std::bad_alloc&) {
     return report(
         "not enough memory; lower train.batch_size, train.sequence_length or the sizes of the model; of generate, "

@@ -14,6 +14,7 @@ if(EXISTS ${WORK_DIR}/prefix/include/lab)
   message(FATAL_ERROR "the laboratory was installed")
 endif()
 run("the installed program" ${WORK_DIR}/prefix/bin/routing --version)
+run("its engine" ${WORK_DIR}/prefix/bin/routing info --preset tiny-enwik8)
 foreach(torch ON OFF)
   run("configure" ${CMAKE_COMMAND} -S ${SOURCE_DIR}/tests/install/consumer -B ${WORK_DIR}/build-${torch}
       -D CMAKE_PREFIX_PATH=${WORK_DIR}/prefix -D CMAKE_BUILD_TYPE=${BUILD_TYPE} -D TORCH=${torch})

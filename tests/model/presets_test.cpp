@@ -1,8 +1,11 @@
-// The paper's models have as many weights as arithmetic says. Nothing is allocated: tensors are on the meta device.
+// The paper's models have as many weights as arithmetic says, and models are made with as many as are counted. Nothing
+// is allocated: tensors are on the meta device.
 #include "routing/config/presets.h"
 
+#include "routing/config/parameter_count.h"
 #include "routing/config/resolve.h"
-#include "routing/model/parameter_count.h"
+#include "routing/core/error.h"
+#include "routing/model/sequence_model.h"
 
 #include <gtest/gtest.h>
 
@@ -162,6 +165,63 @@ TEST(CountParameters, OfRecallDoNotDependOnTheOrderOfAFact) {
 TEST(CountParameters, AStartSymbolOfItsOwnIsOneMoreRow) {
   EXPECT_EQ(weights_of("wikitext103-paper", {"model.start_symbol=own"}), weights_of("wikitext103-paper") + 256);
   EXPECT_EQ(weights_of("pg19-causal"), weights_of("pg19-causal", {"model.start_symbol=zero"}) + 1032);
+}
+
+// By the names of its parameters, while the vocabulary of the data is unknown with 16 words.
+ParameterCount parts_of_model(ExperimentConfig config) {
+  if (config.data.format == DataFormat::recall) config.data = {};  // would refuse so few words
+  const auto model = make_model(config, at::TensorOptions().device(at::kMeta));
+  ParameterCount count;
+  for (const auto& item : model->named_parameters()) {
+    const std::string& name = item.key();
+    const auto holds = [&](const char* part) { return name.find(part) != std::string::npos; };
+    const bool in_a_layer = name.starts_with("layer") || name.starts_with("encoder") || name.starts_with("decoder");
+    std::int64_t& part = holds("norm")                        ? count.norms
+                         : in_a_layer && holds("feedforward") ? count.feedforward
+                         : in_a_layer                         ? count.attention
+                         : name.starts_with("output")         ? count.output
+                                                              : count.embedding;
+    part += item.value().numel();
+  }
+  return count;
+}
+
+TEST(CountParameters, ModelsHaveAsManyInEveryPart) {
+  const std::vector<std::vector<std::string>> variants{{},
+                                                       {"model.tied_output=true"},
+                                                       {"model.embedding_width=64"},
+                                                       {"model.embedding_projection=true"},
+                                                       {"model.norm=post"},
+                                                       {"model.feedforward=geglu"},
+                                                       {"model.start_symbol=own"},
+                                                       {"routing.shared_query_key=false"},
+                                                       {"attention.add_content=true"},
+                                                       {"local.learned_scale=true", "routing.learned_scale=true"},
+                                                       {"model.positions=learned"}};
+  int compared = 0;
+  for (const std::string& name : preset_names()) {
+    for (const std::vector<std::string>& settings : variants) {
+      ExperimentConfig config;
+      try {
+        config = preset_of(name, settings);
+      } catch (const ConfigError&) {
+        continue;  // not every preset can have every option
+      }
+      const std::string which = name + (settings.empty() ? "" : ", " + settings.front());
+      if (config.model.vocab_size == 0) config.model.vocab_size = 16;
+      const ParameterCount count = count_parameters(config);
+      const ParameterCount made = parts_of_model(config);
+      EXPECT_EQ(count.embedding, made.embedding) << which;
+      EXPECT_EQ(count.attention, made.attention) << which;
+      EXPECT_EQ(count.feedforward, made.feedforward) << which;
+      EXPECT_EQ(count.norms, made.norms) << which;
+      EXPECT_EQ(count.output, made.output) << which;
+      ++config.model.vocab_size;
+      EXPECT_EQ(count.a_word, parts_of_model(config).total() - made.total()) << which;
+      ++compared;
+    }
+  }
+  EXPECT_GT(compared, 150);
 }
 
 TEST(PresetWeights, EveryPresetCanBeBuilt) {

@@ -10,8 +10,6 @@
 #include "routing/evaluation/recall_accuracy.h"
 #include "routing/model/weights.h"
 #include "routing/training/training_data.h"
-#include "shell/command_line.h"
-#include "shell/experiment_options.h"
 #include "shell/run_model.h"
 
 #include <algorithm>
@@ -99,20 +97,10 @@ void wake_added_heads(SequenceModel& model) {
 
 AuditSubject open_audit_subject(const AuditSubjectOptions& options) {
   const bool fresh = options.run.empty();
-  const bool named = !options.preset.empty() || !options.file.empty() || !options.settings.empty();
-  if (fresh != named) {
-    throw UsageError(fresh ? "routing audit needs a RUN or --preset NAME"
-                           : "a RUN has its configuration; leave out --preset, --config and --set",
-                     "routing audit --help  says more");
-  }
   AuditSubject subject;
   ExperimentConfig config;
   if (fresh) {
-    ExperimentOptions experiment;
-    experiment.preset = options.preset;
-    experiment.file = options.file;
-    experiment.settings = options.settings;
-    config = resolve_experiment(experiment);
+    config = options.experiment;
   } else {
     subject.model_file = model_file(options.run, options.checkpoint);
     subject.model_time = fs::last_write_time(subject.model_file);

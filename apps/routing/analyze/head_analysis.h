@@ -1,9 +1,9 @@
 // What the commands that look into the heads of a run share: options, the model, and some sequences of its data.
 #pragma once
 
+#include "analyze/analyze_options.h"
 #include "commands.h"
 #include "routing/model/transformer.h"
-#include "shell/command_line.h"
 #include "shell/run_data.h"
 
 #include <ATen/ATen.h>
@@ -14,19 +14,6 @@
 #include <vector>
 
 namespace routing {
-
-struct HeadAnalysisOptions {
-  RunDataOptions model = {.split = "test"};
-  std::int64_t sequences = 10;
-  std::int64_t sequence_length = 0;
-  std::int64_t queries = 0;
-  std::uint64_t seed = 1;
-  std::vector<std::string> paths = {};
-  bool json = false;
-};
-
-// RUN and the options of all such commands; the defaults are what `options` holds.
-void add_head_analysis_options(CLI::App& app, HeadAnalysisOptions& options);
 
 struct ProbedRun {
   std::filesystem::path model_path = {};

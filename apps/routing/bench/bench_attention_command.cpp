@@ -1,7 +1,6 @@
 #include "bench/bench_options.h"
-#include "bench/bench_output.h"
 #include "commands.h"
-#include "lab/bench/attention_bench.h"
+#include "shell/engine.h"
 #include "shell/options.h"
 
 #include <memory>
@@ -32,15 +31,9 @@ Command add_bench_attention(CLI::App& bench_app, const ProgramOptions& program) 
   sizes.add({"--clusters N", "clusters, buckets or random sets of a head"}, of.clusters, whole_number(1));
   add_measuring_options(*app, *options);
   return {app, [options, &program] {
-            BenchOutput output(program, options->json);
-            output.print(
-                bench::bench_attention({.sizes = options->sizes,
-                                        .patterns = options->patterns,
-                                        .precisions = chosen_precisions(*options),
-                                        .passes = chosen_passes(*options),
-                                        .seed = options->seed,
-                                        .runner = {.repeats = options->repeats, .progress = bench_progress(program)}}));
-            return kDone;
+            chosen_precisions(*options);
+            chosen_passes(*options);
+            return engine(program).bench_attention(*options, program);
           }};
 }
 

@@ -1,10 +1,8 @@
 #include "bench/bench_options.h"
-#include "bench/bench_output.h"
 #include "commands.h"
-#include "lab/bench/decode_bench.h"
 #include "routing/config/resolve.h"
+#include "shell/engine.h"
 #include "shell/options.h"
-#include "shell/output.h"
 
 #include <algorithm>
 #include <memory>
@@ -16,17 +14,6 @@ namespace {
 
 // Of the passes that set centroids up; a window must fit.
 constexpr std::int64_t kSetupTokens = 2048;
-
-struct DecodeOptions : BenchOptions {
-  bench::DecodeBench decode;
-  std::int64_t layers = 6;
-  std::int64_t width = 512;
-  std::int64_t heads = 8;
-  std::int64_t window = 256;
-  std::int64_t clusters = 32;
-  std::int64_t vocabulary = 256;
-  std::vector<std::string> settings;
-};
 
 ExperimentConfig config_of(const DecodeOptions& options) {
   std::vector<std::string> settings;
@@ -45,39 +32,6 @@ ExperimentConfig config_of(const DecodeOptions& options) {
   set("train.seed", static_cast<std::int64_t>(options.seed));
   settings.insert(settings.end(), options.settings.begin(), options.settings.end());
   return resolve({.settings = settings});
-}
-
-void print_summary(BenchOutput& output, const bench::DecodeSummary& summary) {
-  nlohmann::ordered_json object{{"bench", "decode-summary"},
-                                {"pattern", summary.content},
-                                {"precision", summary.precision},
-                                {"batch", summary.batch},
-                                {"first_position", summary.first_position},
-                                {"last_position", summary.last_position},
-                                {"last_over_first", summary.last_over_first},
-                                {"step_over_read", summary.step_over_read}};
-  object["rerun_over_step"] = summary.rerun_over_step ? nlohmann::ordered_json(*summary.rerun_over_step) : nullptr;
-  const std::string last = std::to_string(summary.last_position);
-  std::string text = summary.content + " " + summary.precision + ", batch " + std::to_string(summary.batch) +
-                     ": a step at " + last + " takes " + fixed_digits(summary.last_over_first, 2) + " x one at " +
-                     std::to_string(summary.first_position) + ", " + fixed_digits(summary.step_over_read, 2) +
-                     " x reading the weights";
-  if (summary.rerun_over_step)
-    text += "; the prefix again takes " + fixed_digits(*summary.rerun_over_step, 0) + " x a step";
-  output.print_line(object, text);
-}
-
-int run(const DecodeOptions& options, const ProgramOptions& program) {
-  chosen_precisions(options);
-  BenchOutput output(program, options.json);
-  bench::DecodeBench decode = options.decode;
-  decode.config = config_of(options);
-  decode.precisions = options.precisions;
-  decode.runner = {.repeats = options.repeats, .progress = bench_progress(program)};
-  const std::vector<bench::Row> rows = bench::bench_decode(decode);
-  output.print(rows);
-  for (const bench::DecodeSummary& summary : bench::summarise_decoding(rows)) print_summary(output, summary);
-  return kDone;
 }
 
 }  // namespace
@@ -107,7 +61,11 @@ Command add_bench_decode(CLI::App& bench_app, const ProgramOptions& program) {
   OptionGroup model(*app, "Model");
   model.add(kSettingsOption, options->settings);
   add_measuring_options(*app, *options);
-  return {app, [options, &program] { return run(*options, program); }};
+  return {app, [options, &program] {
+            chosen_precisions(*options);
+            options->decode.config = config_of(*options);
+            return engine(program).bench_decode(*options, program);
+          }};
 }
 
 }  // namespace routing

@@ -1,225 +1,12 @@
-#include "bench/bench_output.h"
+#include "bench/bench_options.h"
 #include "commands.h"
-#include "lab/bench/rank_scaling.h"
-#include "lab/measure/statistics.h"
-#include "lab/measure/timing.h"
 #include "routing/core/error.h"
-#include "routing/core/files.h"
-#include "routing/core/random.h"
+#include "shell/engine.h"
 #include "shell/options.h"
-#include "shell/output.h"
-#include "shell/process_arguments.h"
 
-#include <algorithm>
-#include <cstdlib>
-#include <cstring>
-#include <fcntl.h>
-#include <filesystem>
-#include <iostream>
 #include <memory>
-#include <spawn.h>
-#include <string>
-#include <sys/wait.h>
-#include <unistd.h>
-#include <utility>
-#include <vector>
 
 namespace routing {
-namespace {
-
-namespace fs = std::filesystem;
-
-constexpr std::int64_t kSkippedSteps = 2;
-constexpr std::size_t kTextBytes = std::size_t{1} << 21U;
-
-struct DistributedOptions {
-  std::string preset = "tiny-enwik8";
-  std::string data;
-  std::vector<std::string> settings;
-  int ranks = 2;
-  int repeats = 3;
-  std::int64_t steps = 12;
-  bool json = false;
-};
-
-// Gone with everything in it when it goes out of sight.
-class ScratchFolder {
- public:
-  ScratchFolder() {
-    std::string name = (fs::temp_directory_path() / "routing-bench-XXXXXX").string();
-    require<FileError>(::mkdtemp(name.data()) != nullptr, name, ": cannot be made: ", std::strerror(errno));
-    path_ = name;
-  }
-  ~ScratchFolder() {
-    std::error_code error;
-    fs::remove_all(path_, error);
-  }
-  ScratchFolder(const ScratchFolder&) = delete;
-  ScratchFolder& operator=(const ScratchFolder&) = delete;
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
-
-// Words of few letters: speed does not depend on what they say.
-std::string made_up_text() {
-  RandomStream stream(1, "text of bench distributed");
-  std::string text;
-  while (text.size() < kTextBytes) {
-    const std::uint32_t letters = 2 + stream.below(8);
-    for (std::uint32_t i = 0; i < letters; ++i) text += static_cast<char>('a' + stream.below(26));
-    text += ' ';
-  }
-  return text;
-}
-
-// The program itself, as a user would call it.
-void run_program(std::vector<std::string> arguments, const fs::path& log) {
-  const std::vector<char*> argv = pointers_to(arguments);
-  posix_spawn_file_actions_t files;
-  posix_spawn_file_actions_init(&files);
-  posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
-  posix_spawn_file_actions_adddup2(&files, STDOUT_FILENO, STDERR_FILENO);
-  pid_t process = -1;
-  const int error = ::posix_spawn(&process, "/proc/self/exe", &files, nullptr, argv.data(), environ);
-  posix_spawn_file_actions_destroy(&files);
-  require<Error>(error == 0, "the program cannot be started: ", std::strerror(error));
-  int status = 0;
-  ::waitpid(process, &status, 0);
-  const bool well = WIFEXITED(status) && WEXITSTATUS(status) == kDone;
-  const std::string said = well ? "" : read_file(log);
-  require<Error>(well, "a training of the benchmark failed: ", said.substr(0, said.find('\n')));
-}
-
-bench::RankRun train_once(const DistributedOptions& options, const fs::path& folder, int ranks, int threads) {
-  const fs::path run = folder / ("run-" + std::to_string(ranks));
-  std::error_code error;
-  fs::remove_all(run, error);
-  std::vector<std::string> arguments{"routing",
-                                     "train",
-                                     "--preset",
-                                     options.preset,
-                                     "--data",
-                                     options.data,
-                                     "--out",
-                                     run.string(),
-                                     "--quiet",
-                                     "--steps",
-                                     std::to_string(options.steps),
-                                     "--threads",
-                                     std::to_string(threads),
-                                     "--ranks",
-                                     std::to_string(ranks),
-                                     "--trace",
-                                     std::to_string(options.steps),
-                                     "--set",
-                                     "train.log_every=1",
-                                     "--set",
-                                     "train.eval_every=0",
-                                     "--set",
-                                     "train.checkpoint_every=0",
-                                     "--set",
-                                     "train.eval_tokens=1024"};
-  for (const std::string& setting : options.settings) arguments.insert(arguments.end(), {"--set", setting});
-  run_program(std::move(arguments), folder / "log");
-  return bench::read_rank_run(run, kSkippedSteps);
-}
-
-double median_of(const std::vector<bench::RankRun>& runs, double (*figure)(const bench::RankRun&)) {
-  std::vector<double> values;
-  values.reserve(runs.size());
-  for (const bench::RankRun& run : runs) values.push_back(figure(run));
-  return quantile(values, 0.5);
-}
-
-void print_runs(BenchOutput& output, const std::vector<bench::RankRun>& runs, int threads, double rate_of_one) {
-  const double rate = median_of(runs, [](const auto& run) { return run.tokens_per_second(); });
-  const double step = median_of(runs, [](const auto& run) { return run.step_seconds; });
-  const double waiting = median_of(runs, [](const auto& run) { return run.waiting_share; });
-  const double network = median_of(runs, [](const auto& run) { return run.network_seconds; });
-  const double hidden = median_of(runs, [](const auto& run) { return run.overlap_seconds; });
-  const double bytes = median_of(runs, [](const auto& run) { return run.bytes_sent; });
-  const int ranks = runs.front().ranks;
-  nlohmann::ordered_json object{{"bench", "distributed"},
-                                {"ranks", ranks},
-                                {"threads_a_rank", threads},
-                                {"repeats", runs.size()},
-                                {"tokens_per_second", rate},
-                                {"step_seconds", step},
-                                {"waiting_share", waiting},
-                                {"network_share", network / step},
-                                {"hidden_network_share", network > 0.0 ? hidden / network : 0.0},
-                                {"bytes_sent_per_step", bytes},
-                                {"buckets", runs.front().buckets},
-                                {"ratio", rate / rate_of_one}};
-  std::string text = std::to_string(ranks) + (ranks == 1 ? " rank  x " : " ranks x ") + std::to_string(threads) +
-                     (threads == 1 ? " thread   " : " threads  ") + fixed_digits(rate, 0) + " tokens/s, " +
-                     fixed_digits(1000.0 * step, 1) + " ms per step";
-  if (ranks > 1) {
-    text += ", ratio " + fixed_digits(rate / rate_of_one, 3) + "; " + fixed_digits(100.0 * waiting, 1) +
-            " % of the step waiting, buckets on their way " + fixed_digits(100.0 * network / step, 1) + " % of it, " +
-            fixed_digits(100.0 * hidden / std::max(network, 1e-9), 1) + " % of that behind the backward pass; " +
-            fixed_digits(bytes / (1 << 20), 2) + " MiB sent per step by each rank in " +
-            std::to_string(runs.front().buckets) + " buckets";
-  }
-  output.print_line(object, text);
-}
-
-void print_paper(BenchOutput& output, const std::vector<bench::RankRun>& runs) {
-  const double step = median_of(runs, [](const auto& run) { return run.step_seconds * (1.0 - run.waiting_share); });
-  bench::PaperModel model{.compute_seconds = step,
-                          .window_seconds = median_of(runs, [](const auto& run) { return run.window_seconds; }),
-                          .gradient_bytes = static_cast<double>(runs.front().gradient_bytes),
-                          .buckets = runs.front().buckets};
-  output.print_line({{"bench", "distributed-paper-input"},
-                     {"compute_seconds", model.compute_seconds},
-                     {"window_seconds", model.window_seconds},
-                     {"gradient_bytes", model.gradient_bytes},
-                     {"buckets", model.buckets},
-                     {"latency_seconds", model.latency_seconds}},
-                    "on paper, each rank with its share as measured: " + fixed_digits(1000.0 * step, 1) + " ms, " +
-                        fixed_digits(model.gradient_bytes / (1 << 20), 2) + " MiB of gradients, " +
-                        fixed_digits(1000.0 * model.window_seconds, 1) + " ms to hide them in");
-  for (const double gigabits : {10.0, 100.0}) {
-    model.bits_per_second = gigabits * 1e9;
-    for (const int ranks : {8, 64, 128}) {
-      output.print_line({{"bench", "distributed-paper"},
-                         {"ranks", ranks},
-                         {"gigabits_per_second", gigabits},
-                         {"step_seconds", bench::step_seconds(model, ranks)},
-                         {"speedup", bench::speedup(model, ranks)}},
-                        "on paper  " + std::to_string(ranks) + " ranks, " + fixed_digits(gigabits, 0) +
-                            " Gbit/s: speed-up " + fixed_digits(bench::speedup(model, ranks), 1));
-    }
-  }
-}
-
-int run(DistributedOptions options, const ProgramOptions& program) {
-  require<ConfigError>(options.steps > kSkippedSteps, "--steps is ", options.steps, ", but the first ", kSkippedSteps,
-                       " are not measured; ask for more");
-  const ScratchFolder folder;
-  if (options.data.empty()) {
-    options.data = (folder.path() / "text").string();
-    write_file_at_once(options.data, made_up_text());
-  }
-  const int threads = std::max(1, program.threads / options.ranks);
-  std::vector<bench::RankRun> one, several;
-  const auto progress = bench_progress(program);
-  for (int round = 0; round < options.repeats; ++round) {
-    one.push_back(train_once(options, folder.path(), 1, threads * options.ranks));
-    several.push_back(train_once(options, folder.path(), options.ranks, threads));
-    if (progress) progress(round + 1, options.repeats);
-  }
-  BenchOutput output(program, options.json);
-  const double rate_of_one = median_of(one, [](const auto& run) { return run.tokens_per_second(); });
-  print_runs(output, one, threads * options.ranks, rate_of_one);
-  print_runs(output, several, threads, rate_of_one);
-  print_paper(output, several);
-  return kDone;
-}
-
-}  // namespace
 
 Command add_bench_distributed(CLI::App& bench_app, const ProgramOptions& program) {
   const auto options = std::make_shared<DistributedOptions>();
@@ -238,7 +25,11 @@ Command add_bench_distributed(CLI::App& bench_app, const ProgramOptions& program
   run_group.add({"--steps N", "of each training; the first two are not measured"}, options->steps, whole_number(1));
   run_group.add({"--repeats N", "trainings of each kind"}, options->repeats, whole_number(1, 1000));
   OptionGroup(*app, "Output").flag({"--json", "one JSON object per line"}, options->json);
-  return {app, [options, &program] { return run(*options, program); }};
+  return {app, [options, &program] {
+            require<ConfigError>(options->steps > kSkippedSteps, "--steps is ", options->steps, ", but the first ",
+                                 kSkippedSteps, " are not measured; ask for more");
+            return engine(program).bench_distributed(*options, program);
+          }};
 }
 
 }  // namespace routing

@@ -1,19 +1,11 @@
 #include "bench/bench_options.h"
-#include "bench/bench_output.h"
 #include "commands.h"
-#include "lab/bench/layers_bench.h"
+#include "shell/engine.h"
 #include "shell/options.h"
 
 #include <memory>
 
 namespace routing {
-namespace {
-
-struct LayersOptions : BenchOptions {
-  bench::LayersBench layers;
-};
-
-}  // namespace
 
 Command add_bench_layers(CLI::App& bench_app, const ProgramOptions& program) {
   const auto options = std::make_shared<LayersOptions>();
@@ -36,13 +28,8 @@ Command add_bench_layers(CLI::App& bench_app, const ProgramOptions& program) {
   sizes.add({"--layers N", "whose weights the optimiser moves"}, options->layers.layers, whole_number(1));
   add_measuring_options(*app, *options);
   return {app, [options, &program] {
-            BenchOutput output(program, options->json);
-            bench::LayersBench layers = options->layers;
-            layers.precisions = chosen_precisions(*options);
-            layers.seed = options->seed;
-            layers.runner = {.repeats = options->repeats, .progress = bench_progress(program)};
-            output.print(bench::bench_layers(layers));
-            return kDone;
+            chosen_precisions(*options);
+            return engine(program).bench_layers(*options, program);
           }};
 }
 

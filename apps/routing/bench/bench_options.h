@@ -1,8 +1,13 @@
 // Options that several of the `bench` commands share.
 #pragma once
 
-#include "lab/bench/attention_work.h"
+#include "lab/bench/attention_sizes.h"
+#include "lab/bench/decode_bench.h"
+#include "lab/bench/layers_bench.h"
+#include "lab/bench/scaling_bench.h"
 #include "lab/measure/runner.h"
+#include "routing/config/experiment.h"
+#include "routing/ops/precision.h"
 
 #include <CLI/CLI.hpp>
 
@@ -19,6 +24,47 @@ struct BenchOptions {
   std::vector<std::string> passes;
   std::uint64_t seed = 1;
   int repeats = bench::kDefaultRepeats;
+  bool json = false;
+};
+
+struct LayersOptions : BenchOptions {
+  bench::LayersBench layers;
+};
+
+struct ScalingOptions : BenchOptions {
+  bench::ScalingBench scaling;
+  bench::ClusterSweep sweep;
+  bool sweep_clusters = false;
+};
+
+struct DecodeOptions : BenchOptions {
+  bench::DecodeBench decode;  // its configuration is made of what follows
+  std::int64_t layers = 6;
+  std::int64_t width = 512;
+  std::int64_t heads = 8;
+  std::int64_t window = 256;
+  std::int64_t clusters = 32;
+  std::int64_t vocabulary = 256;
+  std::vector<std::string> settings;
+};
+
+// Of `bench train`.
+struct TrainBenchOptions : BenchOptions {
+  std::vector<std::string> contents = {"local", "routing"};
+  ExperimentConfig config;
+  std::string data;
+};
+
+// Of every training; they are not measured.
+inline constexpr std::int64_t kSkippedSteps = 2;
+
+struct DistributedOptions {
+  std::string preset = "tiny-enwik8";
+  std::string data;
+  std::vector<std::string> settings;
+  int ranks = 2;
+  int repeats = 3;
+  std::int64_t steps = 12;
   bool json = false;
 };
 

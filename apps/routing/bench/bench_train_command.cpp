@@ -1,8 +1,7 @@
 #include "bench/bench_options.h"
-#include "bench/bench_output.h"
 #include "commands.h"
-#include "lab/bench/train_bench.h"
 #include "routing/config/resolve.h"
+#include "shell/engine.h"
 #include "shell/options.h"
 
 #include <memory>
@@ -33,18 +32,16 @@ const std::vector<SizeOption>& size_options() {
   return all;
 }
 
-struct TrainBenchOptions : BenchOptions {
-  std::vector<std::string> contents = {"local", "routing"};
+struct TrainBenchArguments : TrainBenchOptions {
   std::vector<std::int64_t> values = std::vector<std::int64_t>(size_options().size(), 0);  // 0: not given
   std::int64_t dim = 0;
   std::string preset;
   std::vector<std::string> settings;
-  std::string data;
   bool relative = false;
 };
 
 // What no preset says: no relative tables, and an even share of heads for the content.
-std::vector<std::string> settings_of(const TrainBenchOptions& options) {
+std::vector<std::string> settings_of(const TrainBenchArguments& options) {
   std::vector<std::string> settings;
   const bool plain = options.preset.empty();
   if (plain && !options.relative) settings.emplace_back("local.relative=none");
@@ -67,22 +64,10 @@ std::vector<std::string> settings_of(const TrainBenchOptions& options) {
   return settings;
 }
 
-int run(const TrainBenchOptions& options, const ProgramOptions& program) {
-  chosen_precisions(options);
-  const ExperimentConfig config = resolve({.preset = options.preset, .settings = settings_of(options)});
-  BenchOutput output(program, options.json);
-  output.print(bench::bench_train({.config = config,
-                                   .contents = options.contents,
-                                   .precisions = options.precisions,
-                                   .data = options.data,
-                                   .runner = {.repeats = options.repeats, .progress = bench_progress(program)}}));
-  return kDone;
-}
-
 }  // namespace
 
 Command add_bench_train(CLI::App& bench_app, const ProgramOptions& program) {
-  const auto options = std::make_shared<TrainBenchOptions>();
+  const auto options = std::make_shared<TrainBenchArguments>();
   CLI::App* app = add_command(
       bench_app, "train",
       "Whole training steps: tokens per second, peak memory, share of the GEMM rate\n\n"
@@ -104,7 +89,11 @@ Command add_bench_train(CLI::App& bench_app, const ProgramOptions& program) {
   model.add(kSettingsOption, options->settings);
   model.add({"--data FILE", "train on the first bytes of a file instead"}, options->data);
   add_measuring_options(*app, *options);
-  return {app, [options, &program] { return run(*options, program); }};
+  return {app, [options, &program] {
+            chosen_precisions(*options);
+            options->config = resolve({.preset = options->preset, .settings = settings_of(*options)});
+            return engine(program).bench_train(*options, program);
+          }};
 }
 
 }  // namespace routing

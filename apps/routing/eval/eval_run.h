@@ -1,6 +1,7 @@
 // A trained model on its data, or on others: what `routing eval` does with each run.
 #pragma once
 
+#include "eval/eval_options.h"
 #include "routing/data/dataset.h"
 #include "routing/evaluation/token_likelihood.h"
 #include "routing/model/transformer.h"
@@ -14,28 +15,6 @@
 namespace routing {
 
 class TrainingDisplay;
-
-struct EvalOptions {
-  std::string run;
-  std::string checkpoint = "best";
-  std::string data;   // a list of paths: config/path_list.h
-  std::string cache;  // instead of that of the run, if not empty
-  std::string vocabulary;
-  std::string split;  // empty: see usual_split()
-  std::string precision;
-  std::int64_t sequence_length = 0;
-  std::int64_t stride = 0;
-  std::int64_t batch_size = 0;
-  std::int64_t limit_tokens = 0;
-  double subwords_per_word = 0.0;
-  bool require_whole = false;
-  bool json = false;
-  // By recurrence; see eval_recurrence.h.
-  bool by_recurrence = false;
-  std::int64_t context = 0;
-  std::int64_t reach = 0;
-  std::string against;
-};
 
 // Where no part is asked for: test of the run's own data, and of others that bring their parts; all of others that come
 // in one piece, because no training has seen any of it.

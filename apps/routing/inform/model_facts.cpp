@@ -1,6 +1,6 @@
 #include "inform/model_facts.h"
 
-#include "routing/model/parameter_count.h"
+#include "routing/config/parameter_count.h"
 #include "routing/training/learner.h"
 #include "routing/training/memory_estimate.h"
 #include "shell/output.h"
@@ -109,11 +109,6 @@ std::string range_text(const OrderedJson& layer) {
 }
 
 }  // namespace
-
-std::string weights_text(std::int64_t weights) {
-  const auto value = static_cast<double>(weights);
-  return weights >= 1'000'000 ? fixed_digits(value / 1e6, 1) + " M" : fixed_digits(value / 1e3, 0) + " k";
-}
 
 std::string bytes_text(std::int64_t bytes) {
   constexpr double kMebibyte = 1024.0 * 1024.0;

@@ -13,8 +13,6 @@ namespace routing {
 // Keeps the order in which keys were added: related things stay together.
 using OrderedJson = nlohmann::ordered_json;
 
-// "490.7 M", "812 k".
-std::string weights_text(std::int64_t weights);
 // "1.5 GiB", "37.2 MiB".
 std::string bytes_text(std::int64_t bytes);
 

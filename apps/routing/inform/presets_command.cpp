@@ -1,10 +1,12 @@
 #include "commands.h"
-#include "inform/model_facts.h"
+#include "routing/config/parameter_count.h"
 #include "routing/config/presets.h"
 #include "routing/config/resolve.h"
 #include "routing/core/error.h"
-#include "routing/model/parameter_count.h"
 #include "shell/options.h"
+#include "shell/output.h"
+
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <iostream>
@@ -14,6 +16,8 @@
 
 namespace routing {
 namespace {
+
+using OrderedJson = nlohmann::ordered_json;
 
 struct PresetsOptions {
   std::string part;

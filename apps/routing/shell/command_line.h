@@ -1,24 +1,13 @@
 // How the program reads its arguments: help in one layout, and every mistake answered with one line and a hint.
 #pragma once
 
-#include "routing/core/error.h"
+#include "shell/usage_error.h"
 
 #include <CLI/CLI.hpp>
 
 #include <string>
-#include <utility>
 
 namespace routing {
-
-// The arguments are wrong. Becomes exit code 2 and, if there is a hint, a second line.
-class UsageError : public ConfigError {
- public:
-  UsageError(const std::string& message, std::string hint) : ConfigError(message), hint_(std::move(hint)) {}
-  const std::string& hint() const { return hint_; }
-
- private:
-  std::string hint_;
-};
 
 // The one layout of all help texts: usage, description, commands, options in groups with their defaults, footer. A
 // command's help also lists the options of the program, which it understands too.

@@ -14,6 +14,11 @@ std::string fixed_digits(double value, int digits) {
   return fmt::format("{:.{}f}", value, digits);
 }
 
+std::string weights_text(std::int64_t weights) {
+  const auto value = static_cast<double>(weights);
+  return weights >= 1'000'000 ? fixed_digits(value / 1e6, 1) + " M" : fixed_digits(value / 1e3, 0) + " k";
+}
+
 void print_pairs(const std::vector<std::pair<std::string, std::string>>& pairs, int column) {
   for (const auto& [name, value] : pairs) std::cout << std::left << std::setw(column) << name << value << "\n";
 }

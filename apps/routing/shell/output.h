@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -12,6 +13,9 @@ namespace routing {
 
 // "2.194": so many digits after the point.
 std::string fixed_digits(double value, int digits);
+
+// "490.7 M", "812 k".
+std::string weights_text(std::int64_t weights);
 
 // A line per pair on standard output: the name, padded to a column of so many letters, then the value.
 void print_pairs(const std::vector<std::pair<std::string, std::string>>& pairs, int column);

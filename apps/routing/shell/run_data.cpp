@@ -5,7 +5,6 @@
 #include "routing/data/prepared.h"
 #include "routing/model/weights.h"
 #include "routing/training/training_data.h"
-#include "shell/options.h"
 #include "shell/run_model.h"
 #include "train/training_display.h"
 
@@ -22,19 +21,6 @@ OtherData other_data(const RunDataOptions& options) {
 }
 
 }  // namespace
-
-void add_model_options(CLI::App& app, RunDataOptions& options) {
-  OptionGroup model(app, "Model");
-  model.add(kCheckpointOption, options.checkpoint);
-  model.add(kPrecisionOption, options.precision);
-}
-
-void add_data_options(CLI::App& app, RunDataOptions& options) {
-  OptionGroup data(app, "Data");
-  data.add_paths(kDataOption, options.data);
-  data.add(kVocabularyOption, options.vocabulary);
-  data.add(kSplitOption, options.split, a_split());
-}
 
 RunModel load_run_model(const RunDataOptions& options, const std::string& command) {
   const fs::path path = model_file(options.run, options.checkpoint);

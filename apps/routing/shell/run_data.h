@@ -1,10 +1,10 @@
 // The data that an analysis runs a trained model on: the run's own, or others that are read with its tokens.
 #pragma once
 
-#include "commands.h"
 #include "routing/config/experiment.h"
 #include "routing/data/dataset.h"
 #include "routing/model/transformer.h"
+#include "shell/run_data_options.h"
 
 #include <ATen/ATen.h>
 
@@ -14,21 +14,6 @@
 #include <string>
 
 namespace routing {
-
-struct RunDataOptions {
-  std::string run = {};
-  std::string checkpoint = "best";
-  std::string data = {};
-  std::string vocabulary = {};
-  std::string split = "valid";
-  std::int64_t offset = 0;
-  std::string precision = {};
-};
-
-// --checkpoint, and --precision of matrix products.
-void add_model_options(CLI::App& app, RunDataOptions& options);
-// --data, --vocabulary and --split.
-void add_data_options(CLI::App& app, RunDataOptions& options);
 
 // The model of the run. A ConfigError refuses an encoder-decoder: `command` names what does not fit it.
 struct RunModel {

@@ -2,9 +2,9 @@
 // `bench scaling` time.
 #pragma once
 
+#include "lab/bench/attention_sizes.h"
 #include "lab/bench/row.h"
 #include "routing/attention/patterns/pattern.h"
-#include "routing/config/words.h"
 #include "routing/ops/attend/attend.h"
 
 #include <ATen/ATen.h>
@@ -17,21 +17,6 @@
 #include <vector>
 
 namespace routing::bench {
-
-struct AttentionSizes {
-  std::int64_t batch = 1;
-  std::int64_t n = 8192;
-  std::int64_t heads = 8;
-  std::int64_t dim = 64;
-  std::int64_t window = 256;
-  std::int64_t clusters = 32;
-};
-
-enum class Pass { plan, forward, forward_backward };
-constexpr auto words_of(Pass) {
-  using enum Pass;
-  return std::to_array<Word<Pass>>({{plan, "plan"}, {forward, "forward"}, {forward_backward, "forward+backward"}});
-}
 
 // local, nearest, threshold, balanced, full, strided, random, lsh.
 const std::vector<std::string>& attention_patterns();

@@ -6,6 +6,7 @@
 #include "routing/core/error.h"
 #include "routing/core/random.h"
 #include "routing/generation/decoder.h"
+#include "routing/model/sequence_model.h"
 #include "routing/model/transformer.h"
 
 #include <algorithm>

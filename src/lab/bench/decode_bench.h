@@ -8,13 +8,16 @@
 
 #include "lab/bench/row.h"
 #include "routing/config/experiment.h"
-#include "routing/model/sequence_model.h"
 #include "routing/ops/precision.h"
 
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
+
+namespace routing {
+class SequenceModel;
+}
 
 namespace routing::bench {
 

@@ -1,5 +1,6 @@
 #include "lab/bench/layers_bench.h"
 
+#include "lab/bench/attention_work.h"
 #include "lab/measure/flops.h"
 #include "lab/measure/memory.h"
 #include "routing/core/random.h"

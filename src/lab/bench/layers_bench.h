@@ -1,8 +1,9 @@
 // `bench layers`: every operation of a training step by itself, at the sizes of a model.
 #pragma once
 
-#include "lab/bench/attention_work.h"
+#include "lab/bench/attention_sizes.h"
 #include "lab/bench/row.h"
+#include "routing/ops/precision.h"
 
 #include <cstdint>
 #include <string>

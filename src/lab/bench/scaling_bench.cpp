@@ -1,5 +1,6 @@
 #include "lab/bench/scaling_bench.h"
 
+#include "lab/bench/attention_work.h"
 #include "lab/measure/memory.h"
 #include "routing/core/error.h"
 

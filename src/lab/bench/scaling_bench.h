@@ -3,8 +3,9 @@
 // the whole grows as n^1.5.
 #pragma once
 
-#include "lab/bench/attention_work.h"
+#include "lab/bench/attention_sizes.h"
 #include "lab/bench/row.h"
+#include "routing/ops/precision.h"
 
 #include <cstdint>
 #include <functional>

@@ -1,4 +1,4 @@
-// How many weights does a model have, and where? Counted on the meta device, so that any size is instant.
+// How many weights does a model have, and where? By arithmetic: no model is made, and any size is instant.
 #pragma once
 
 #include "routing/config/experiment.h"

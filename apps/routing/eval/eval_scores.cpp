@@ -1,0 +1,204 @@
+#include "eval/eval_recall.h"
+#include "eval/eval_recurrence.h"
+#include "eval/eval_run.h"
+#include "routing/core/error.h"
+#include "routing/data/formats.h"
+#include "routing/data/tasks/sequence_tasks.h"
+#include "routing/evaluation/measures.h"
+#include "routing/evaluation/scored_text.h"
+#include "routing/evaluation/target_accuracy.h"
+#include "routing/evaluation/token_likelihood.h"
+#include "routing/model/weights.h"
+#include "shell/engine.h"
+#include "shell/output.h"
+#include "shell/piped_data.h"
+#include "shell/run_model.h"
+#include "train/training_display.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace routing {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::int64_t kPairs = 64;  // scored of made-up pairs unless --limit-tokens says otherwise
+
+struct Outcome {
+  fs::path model;
+  std::string validity;
+  std::string data_label;
+  std::string audit;
+  double entropy = 1.0;
+  double subwords_per_word = 0.0;
+  ScoredTokens scored = {};
+};
+
+std::string windows_text(const Likelihood& likelihood, const DataFacts& facts) {
+  const std::string text = std::to_string(likelihood.windows) + " of " + std::to_string(likelihood.sequence_length);
+  if (facts.is_image()) {
+    return likelihood.sequence_length == facts.record_length()
+               ? text + " values, an image each"
+               : text + " values, the first of an image with " + std::to_string(facts.record_length());
+  }
+  return text + (likelihood.stride == likelihood.sequence_length
+                     ? " tokens, disjoint"
+                     : " tokens, " + std::to_string(likelihood.stride) + " new in each");
+}
+
+Report report_of(const EvalOptions& options, const Dataset& data, const Likelihood& likelihood,
+                 const std::vector<Measure>& all, const Outcome& outcome) {
+  const std::string& missing = data.facts().missing;
+  const std::string& label = outcome.data_label;
+  const std::string labels = label.empty() ? outcome.validity : outcome.validity + ", " + label;
+  const std::string kind(to_string(data.facts().tokens));
+  const double nats = likelihood.nats_per_token();
+  Report report;
+  report.fact("model", outcome.model.string()).fact("data", data.path().string()).fact("split", options.split);
+  report.fact("tokens", likelihood.tokens).fact("token_kind", kind).fact("eval_loss_nats", nats);
+  for (const Measure& measure : all) {
+    const std::string note = data.facts().tokens == TokenKind::bytes ? "" : "   (" + measure.note + ")";
+    report.fact(measure.key, measure.value);
+    report.line(measure.name, fixed_digits(measure.value, 4) + "   " + labels + note);
+  }
+  if (outcome.subwords_per_word > 0.0) report.fact("subwords_per_word", outcome.subwords_per_word);
+  if (outcome.scored.words > 0) report.fact("words", outcome.scored.words);
+  if (outcome.scored.bytes > 0) report.fact("bytes", outcome.scored.bytes);
+  report.line("nats/token", fixed_digits(nats, 4) + "   " + labels);
+  report.line("data", std::to_string(likelihood.tokens) + " " + kind + ", " +
+                          (options.limit_tokens > 0 ? "the first of the " : "the ") + options.split + " part of " +
+                          data.path().string());
+  if (!missing.empty()) report.line("partial", missing);
+  report.fact("sequence_length", likelihood.sequence_length).fact("stride", likelihood.stride);
+  report.fact("windows", likelihood.windows).line("windows", windows_text(likelihood, data.facts()));
+  report.fact("validity", outcome.validity).line("model", outcome.model.string());
+  report.fact("audit", outcome.audit).line("audit", outcome.audit);
+  if (!label.empty()) report.fact("data_label", label);
+  if (!missing.empty()) report.fact("missing", missing);
+  if (!likelihood.routing.empty()) {
+    report.fact("occupancy_entropy_min", outcome.entropy);
+    report.line("occupancy",
+                "entropy at least " + fixed_digits(outcome.entropy, 3) + " of log(clusters) in every routed head");
+  }
+  return report;
+}
+
+// Made-up data: how many targets of pairs, or answers of recall, does the model get right?
+int run_made_up(const EvalOptions& options, const ExperimentConfig& config, const fs::path& path) {
+  require<ConfigError>(options.data.empty() && options.split != "all", path.string(), ": was trained on made-up data, ",
+                       "of which every part is endless; leave out --data, and choose --split train, valid or test");
+  require<ConfigError>(options.stride == 0, path.string(), ": was trained on made-up data, which come in whole ",
+                       "sequences; leave out --stride");
+  if (config.data.format == DataFormat::recall) {
+    const std::int64_t length = options.sequence_length > 0 ? options.sequence_length : config.train.sequence_length;
+    const std::int64_t sequences = std::max<std::int64_t>(1, options.limit_tokens / length);
+    return eval_recall({.model = path,
+                        .split = options.split,
+                        .sequences = options.limit_tokens > 0 ? sequences : kPairs,
+                        .batch_size = options.batch_size > 0 ? options.batch_size : config.eval.batch_size,
+                        .sequence_length = length,
+                        .precision = chosen_precision(options.precision, config),
+                        .json = options.json},
+                       config);
+  }
+  const SequencePairs pairs(sequence_task_options(config));
+  const std::int64_t of_a_pair = pairs.options().longest + 1;
+  EncoderDecoder model = load_encoder_decoder(path);
+  const TargetScore score = score_pairs(
+      *model, pairs,
+      {.part = options.split,
+       .pairs = options.limit_tokens > 0 ? std::max<std::int64_t>(1, options.limit_tokens / of_a_pair) : kPairs,
+       .batch_size = options.batch_size > 0 ? options.batch_size : config.eval.batch_size,
+       .precision = chosen_precision(options.precision, config)});
+  const std::string validity = validity_label(config);
+  const std::string format(to_string(config.data.format));
+  const std::string audit = audit_text(load_model_notes(path));
+  Report report;
+  report.fact("model", path.string()).fact("data", format).fact("split", options.split).fact("tokens", score.tokens);
+  report.fact("eval_loss_nats", score.nats_per_token()).fact("accuracy", score.accuracy());
+  report.fact("sequence_length", of_a_pair).fact("validity", validity).fact("audit", audit);
+  report.line("accuracy", fixed_digits(score.accuracy(), 5) + "   " + validity);
+  report.line("nats/token", fixed_digits(score.nats_per_token(), 5));
+  report.line("data", std::to_string(score.tokens) + " targets in sequences of " + std::to_string(of_a_pair) + ", " +
+                          format + ", part " + options.split);
+  report.line("model", path.string()).line("audit", audit);
+  report.print(options.json, 12);
+  return kDone;
+}
+
+fs::path decoder_only_file(const EvalOptions& options, const std::string& run) {
+  const fs::path path = model_file(run, options.checkpoint);
+  const DataFormat format = load_model_config(path).data.format;
+  require<ConfigError>(!is_made_up(format), path.string(), ": was trained on made-up data (", to_string(format),
+                       "), whose answers are known by their distance; --by-recurrence is for models of real data");
+  return path;
+}
+
+RecurrenceResult evaluate_by_recurrence(const EvalOptions& options, const EvalRun& run, TrainingDisplay& display,
+                                        Likelihood& likelihood) {
+  RecurrenceResult result{.options = recurrence_options(options, run)};
+  const auto into = [&](std::vector<WindowRecurrence>& windows) {
+    return [&](const ScoredWindow& window) { windows.push_back(window_recurrence(window, result.options)); };
+  };
+  if (options.against.empty()) {
+    likelihood = evaluate(options, run, display, into(result.windows));
+    return result;
+  }
+  // Opened before the first is evaluated, so that what cannot be compared is refused at once.
+  result.against = decoder_only_file(options, options.against);
+  const EvalRun other = open_eval_run(options, result.against, display);
+  require_same_windows(options, run, other);
+  result.other_validity = validity_label(other.config());
+  likelihood = evaluate(options, run, display, into(result.windows));
+  evaluate(options, other, display, into(result.other_windows));
+  return result;
+}
+
+}  // namespace
+
+int run_eval(const EvalOptions& given, const ProgramOptions& program) {
+  EvalOptions options = given;
+  const fs::path path =
+      options.by_recurrence ? decoder_only_file(options, options.run) : model_file(options.run, options.checkpoint);
+  const ExperimentConfig trained = load_model_config(path);
+  const PassingData passing(options.data);
+  options.data = passing.paths();
+  options.cache = passing.cache("");
+  if (options.split.empty()) options.split = usual_split(options, trained, path);
+  if (is_made_up(trained.data.format)) return run_made_up(options, trained, path);
+  TrainingDisplay display(program.quiet);
+  const EvalRun evaluated = open_eval_run(options, path, display);
+  const ExperimentConfig& config = evaluated.config();
+  const Dataset& data = *evaluated.data;
+  const ModelNotes notes = load_model_notes(path);
+  Likelihood likelihood;
+  RecurrenceResult recurrence;
+  if (options.by_recurrence) {
+    recurrence = evaluate_by_recurrence(options, evaluated, display, likelihood);
+  } else {
+    likelihood = evaluate(options, evaluated, display, {});
+  }
+  const double rule = options.subwords_per_word > 0.0 ? options.subwords_per_word : config.eval.subwords_per_word;
+  const ScoredTokens counted = scored_text(likelihood, data, part_name(options));
+  const std::vector<Measure> all = measures(data.facts().tokens, counted, rule);
+  const Outcome outcome{.model = path,
+                        .validity = validity_label(config),
+                        .data_label = notes.data_label.empty() ? data.facts().label() : notes.data_label,
+                        .audit = audit_text(notes),
+                        .entropy = smallest_occupancy_entropy(likelihood.routing),
+                        .subwords_per_word = rule,
+                        .scored = counted};
+  Report report = report_of(options, data, likelihood, all, outcome);
+  if (options.by_recurrence) report.fact("recurrence", recurrence_json(recurrence, evaluated));
+  report.print(options.json, 19);
+  if (options.by_recurrence && !options.json) print_recurrence(recurrence, evaluated);
+  return kDone;
+}
+
+}  // namespace routing
