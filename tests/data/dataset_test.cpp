@@ -346,6 +346,13 @@ TEST_F(Datasets, FormatsAreTold) {
             std::string::npos);
 }
 
+TEST(Formats, OnlyThreeAreMadeUp) {
+  for (const DataFormat format : kEvery<DataFormat>) {
+    const bool expected = format == DataFormat::copy || format == DataFormat::reverse || format == DataFormat::recall;
+    EXPECT_EQ(is_made_up(format), expected) << to_string(format);
+  }
+}
+
 TEST(TokenKinds, FollowTheFormatUnlessAskedFor) {
   EXPECT_EQ(token_kind(DataFormat::enwik8, TokenKind::automatic), TokenKind::bytes);
   EXPECT_EQ(token_kind(DataFormat::wikitext, TokenKind::automatic), TokenKind::words);

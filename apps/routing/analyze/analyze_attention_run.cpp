@@ -16,6 +16,7 @@
 #include <filesystem>
 #include <iostream>
 #include <iterator>
+#include <memory>
 #include <string>
 #include <unistd.h>
 #include <utility>

@@ -1,4 +1,4 @@
-// Options that several of the `bench` commands share.
+// What the arguments of the `bench` commands say.
 #pragma once
 
 #include "lab/bench/attention_sizes.h"
