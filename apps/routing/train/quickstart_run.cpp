@@ -29,8 +29,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double kLeastTimingShare = 0.01;  // of the minutes
-constexpr double kMostTimingShare = 0.05;
 
 // How many steps fit into the minutes on this machine, from some steps on scattered bytes. Fixing their number before
 // the run lets the learning rate fall to its end in time, and keeps the run exactly resumable.
@@ -39,9 +37,7 @@ std::int64_t timed_number_of_steps(const ExperimentConfig& config, double minute
   // Not counted: memory and packed weights may still grow.
   timer.seconds_of_a_step();
   const auto time_one_step = [&] { return timer.seconds_of_a_step(); };
-  const double seconds = 60.0 * minutes;
-  return steps_that_fit(minutes, seconds_per_step(time_one_step, {.least_seconds = kLeastTimingShare * seconds,
-                                                                  .most_seconds = kMostTimingShare * seconds}));
+  return steps_that_fit(minutes, seconds_per_step(time_one_step, timing_limits(minutes)));
 }
 
 // A preset with what the user changed, and as many steps as fit into the minutes unless their number is given.
