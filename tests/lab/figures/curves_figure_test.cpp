@@ -92,7 +92,7 @@ TEST_F(CurvesFigureTest, ACurveMayChooseItsColourAndItsSmoothing) {
   const CurveStretch line = main_line(curve, stretches_of(curve).front(), at.y);
   EXPECT_NEAR(line[1].y, 8.0 / 3.0, 1e-12);
   write_curves_figure(figure, folder_ / "figure.png");
-  const Image image(folder_ / "figure.png");
+  const FigureImage image(folder_ / "figure.png");
   EXPECT_TRUE(same_colour(image.at(at.x_of(1), at.y_of(line[1].y)), group_colour(3)));
   EXPECT_TRUE(
       image.holds(mix(kBackground, group_colour(3), 0.38), at.x_of(0.8), at.y_of(2.3), at.x_of(1.2), at.y_of(1.9)))

@@ -1,10 +1,10 @@
 #include "lab/runs/run_summary.h"
 
 #include "lab/runs/model_header.h"
+#include "routing/config/parameter_count.h"
 #include "routing/config/toml.h"
 #include "routing/core/error.h"
 #include "routing/core/files.h"
-#include "routing/model/parameter_count.h"
 #include "routing/model/weights.h"
 #include "routing/training/run_lock.h"
 #include "support/message_of.h"
