@@ -1,7 +1,7 @@
 #include "routing/config/toml.h"
 
 #include "routing/config/keys.h"
-#include "routing/config/path_list.h"
+#include "routing/config/text/path_list.h"
 #include "routing/core/error.h"
 #include "support/experiment_cases.h"
 

@@ -1,5 +1,5 @@
 // Several paths as one set of data.
-#include "routing/config/path_list.h"
+#include "routing/config/text/path_list.h"
 #include "routing/core/error.h"
 #include "routing/data/dataset.h"
 #include "routing/data/formats.h"

@@ -19,6 +19,7 @@ namespace fs = std::filesystem;
 // In dependency order, as docs/architecture.md lists them. A folder inside a room has its own place, mostly above the
 // room's other files. The laboratory comes last: no file of the library includes it.
 const std::vector<std::string> kRooms{"routing/core",
+                                      "routing/config/text",
                                       "routing/config",
                                       "routing/kernels/dispatch",
                                       "routing/kernels/pointwise",

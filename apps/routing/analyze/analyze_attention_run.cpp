@@ -1,5 +1,7 @@
 #include "analyze/analyze_options.h"
 #include "analyze/attention_text.h"
+#include "inputs/run_data.h"
+#include "inputs/run_model.h"
 #include "lab/figures/sequence_figure.h"
 #include "lab/heads/head_reading.h"
 #include "lab/heads/token_text.h"
@@ -7,8 +9,6 @@
 #include "routing/core/files.h"
 #include "shell/engine.h"
 #include "shell/json_text.h"
-#include "shell/run_data.h"
-#include "shell/run_model.h"
 
 #include <nlohmann/json.hpp>
 

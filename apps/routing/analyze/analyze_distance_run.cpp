@@ -1,9 +1,9 @@
 #include "analyze/analyze_options.h"
+#include "inputs/run_model.h"
 #include "lab/tables/recall_distance.h"
 #include "routing/core/error.h"
 #include "routing/model/weights.h"
 #include "shell/engine.h"
-#include "shell/run_model.h"
 
 #include <nlohmann/json.hpp>
 

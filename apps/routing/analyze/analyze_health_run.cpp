@@ -1,4 +1,6 @@
 #include "analyze/analyze_options.h"
+#include "inputs/run_data.h"
+#include "inputs/run_model.h"
 #include "lab/heads/head_health.h"
 #include "lab/heads/health_figure.h"
 #include "lab/heads/routing_health.h"
@@ -8,8 +10,6 @@
 #include "routing/training/run_directory.h"
 #include "shell/engine.h"
 #include "shell/output.h"
-#include "shell/run_data.h"
-#include "shell/run_model.h"
 #include "train/training_display.h"
 
 #include <nlohmann/json.hpp>

@@ -1,16 +1,16 @@
 #include "analyze/analyze_options.h"
+#include "inputs/run_model.h"
 #include "lab/figures/figure_canvas.h"
 #include "lab/leak/leak_figure.h"
 #include "lab/leak/leak_runs.h"
 #include "lab/leak/leak_text.h"
-#include "routing/config/path_list.h"
+#include "routing/config/text/path_list.h"
 #include "routing/core/error.h"
 #include "routing/core/files.h"
 #include "routing/data/dataset.h"
 #include "routing/data/prepared.h"
 #include "routing/model/weights.h"
 #include "shell/engine.h"
-#include "shell/run_model.h"
 #include "train/training_display.h"
 
 #include <filesystem>

@@ -1,7 +1,7 @@
 // What the arguments of the `analyze` commands say.
 #pragma once
 
-#include "shell/run_data_options.h"
+#include "inputs/run_data_options.h"
 
 #include <CLI/CLI.hpp>
 

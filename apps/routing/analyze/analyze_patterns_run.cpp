@@ -1,10 +1,10 @@
 #include "analyze/analyze_options.h"
+#include "inputs/run_data.h"
+#include "inputs/run_model.h"
 #include "lab/figures/model_patterns.h"
 #include "lab/figures/pattern_figure.h"
 #include "lab/figures/pattern_gallery.h"
 #include "shell/engine.h"
-#include "shell/run_data.h"
-#include "shell/run_model.h"
 
 #include <nlohmann/json.hpp>
 

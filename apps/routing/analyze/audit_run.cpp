@@ -1,11 +1,11 @@
 #include "analyze/audit_subject.h"
+#include "inputs/run_model.h"
 #include "lab/leak/audit.h"
 #include "routing/core/clock.h"
 #include "routing/core/error.h"
 #include "routing/model/weights.h"
 #include "shell/engine.h"
 #include "shell/output.h"
-#include "shell/run_model.h"
 #include "train/training_display.h"
 #include "version.h"
 

@@ -1,6 +1,7 @@
 #include "analyze/audit_subject.h"
 
-#include "routing/config/path_list.h"
+#include "inputs/run_model.h"
+#include "routing/config/text/path_list.h"
 #include "routing/core/error.h"
 #include "routing/core/random.h"
 #include "routing/data/dataset.h"
@@ -10,7 +11,6 @@
 #include "routing/evaluation/recall_accuracy.h"
 #include "routing/model/weights.h"
 #include "routing/training/training_data.h"
-#include "shell/run_model.h"
 
 #include <algorithm>
 #include <optional>

@@ -1,8 +1,8 @@
 #include "analyze/head_analysis.h"
 
+#include "inputs/run_model.h"
 #include "lab/heads/spread_sequences.h"
 #include "routing/model/weights.h"
-#include "shell/run_model.h"
 
 #include <memory>
 

@@ -3,8 +3,8 @@
 
 #include "analyze/analyze_options.h"
 #include "commands.h"
+#include "inputs/run_data.h"
 #include "routing/model/transformer.h"
-#include "shell/run_data.h"
 
 #include <ATen/ATen.h>
 

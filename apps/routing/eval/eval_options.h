@@ -9,7 +9,7 @@ namespace routing {
 struct EvalOptions {
   std::string run;
   std::string checkpoint = "best";
-  std::string data;   // a list of paths: config/path_list.h
+  std::string data;   // a list of paths: config/text/path_list.h
   std::string cache;  // instead of that of the run, if not empty
   std::string vocabulary;
   std::string split;  // empty: see usual_split()

@@ -1,10 +1,10 @@
 #include "eval/eval_recall.h"
 
 #include "commands.h"
+#include "inputs/run_model.h"
 #include "routing/evaluation/recall_accuracy.h"
 #include "routing/model/weights.h"
 #include "shell/output.h"
-#include "shell/run_model.h"
 
 #include <nlohmann/json.hpp>
 

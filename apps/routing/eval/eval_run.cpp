@@ -1,10 +1,10 @@
 #include "eval/eval_run.h"
 
+#include "inputs/run_model.h"
 #include "routing/core/error.h"
 #include "routing/data/formats.h"
 #include "routing/model/weights.h"
 #include "routing/training/training_data.h"
-#include "shell/run_model.h"
 #include "train/training_display.h"
 
 #include <algorithm>

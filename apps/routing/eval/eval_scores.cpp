@@ -1,6 +1,8 @@
 #include "eval/eval_recall.h"
 #include "eval/eval_recurrence.h"
 #include "eval/eval_run.h"
+#include "inputs/piped_data.h"
+#include "inputs/run_model.h"
 #include "routing/core/error.h"
 #include "routing/data/formats.h"
 #include "routing/data/tasks/sequence_tasks.h"
@@ -11,8 +13,6 @@
 #include "routing/model/weights.h"
 #include "shell/engine.h"
 #include "shell/output.h"
-#include "shell/piped_data.h"
-#include "shell/run_model.h"
 #include "train/training_display.h"
 
 #include <nlohmann/json.hpp>

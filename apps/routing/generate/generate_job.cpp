@@ -1,8 +1,8 @@
 #include "generate/generate_job.h"
 
+#include "inputs/run_model.h"
 #include "shell/interrupts.h"
 #include "shell/json_text.h"
-#include "shell/run_model.h"
 
 #include <iostream>
 

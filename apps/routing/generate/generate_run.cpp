@@ -1,7 +1,7 @@
 #include "generate/generate_job.h"
+#include "inputs/run_model.h"
 #include "routing/core/error.h"
 #include "shell/engine.h"
-#include "shell/run_model.h"
 
 namespace routing {
 int run_generate(const GenerateArguments& arguments, const ProgramOptions& program) {

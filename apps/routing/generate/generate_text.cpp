@@ -2,12 +2,12 @@
 #include "commands.h"
 #include "generate/generate_job.h"
 #include "generate/generate_output.h"
+#include "inputs/run_model.h"
 #include "routing/data/tasks/sequence_tasks.h"
 #include "routing/generation/beam_search.h"
 #include "routing/generation/text_stream.h"
 #include "shell/command_line.h"
 #include "shell/interrupts.h"
-#include "shell/run_model.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,10 +1,10 @@
 #include "commands.h"
+#include "inputs/piped_data.h"
 #include "routing/core/error.h"
 #include "routing/data/dataset.h"
 #include "shell/command_line.h"
 #include "shell/options.h"
 #include "shell/output.h"
-#include "shell/piped_data.h"
 
 #include <nlohmann/json.hpp>
 

@@ -1,12 +1,12 @@
 #include "inform/inform_options.h"
 #include "inform/model_facts.h"
 #include "inform/system_facts.h"
+#include "inputs/run_model.h"
 #include "routing/core/parallel.h"
 #include "routing/kernels/dispatch/cpu_features.h"
 #include "routing/model/weights.h"
 #include "shell/engine.h"
 #include "shell/output.h"
-#include "shell/run_model.h"
 #include "version.h"
 
 #include <filesystem>

@@ -5,10 +5,11 @@
 #include "routing/core/error.h"
 #include "shell/options.h"
 #include "shell/output.h"
+#include "shell/text_table.h"
 
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
+#include <cstdint>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -47,34 +48,31 @@ OrderedJson row_of(const std::string& name) {
           {"summary", preset_summary(name)}};
 }
 
-std::vector<std::string> cells_of(const OrderedJson& row) {
-  const auto price = row["parameters_a_word"].get<std::int64_t>();
-  const std::string weights = weights_text(row["parameters"].get<std::int64_t>());
-  return {row["name"].get<std::string>(),
-          row["data_format"].get<std::string>(),
-          std::to_string(row["layers"].get<std::int64_t>()),
-          std::to_string(row["width"].get<std::int64_t>()),
-          price > 0 ? weights + " + " + std::to_string(price) + " per word" : weights,
-          row["validity"].get<std::string>(),
-          row["summary"].get<std::string>()};
-}
+// In a narrow terminal only what tells them apart; `routing info --preset NAME` has the rest.
+constexpr std::size_t kWideTerminal = 140;
 
 void print_table(const OrderedJson& rows) {
-  std::vector<std::vector<std::string>> table{{"name", "data", "layers", "width", "weights", "validity", "what it is"}};
-  for (const OrderedJson& row : rows) table.push_back(cells_of(row));
-  std::vector<std::size_t> widths(table[0].size(), 0);
-  for (const auto& cells : table) {
-    for (std::size_t column = 0; column < cells.size(); ++column) {
-      widths[column] = std::max(widths[column], cells[column].size());
-    }
+  const std::size_t width = output_width();
+  const bool wide = width == 0 || width >= kWideTerminal;
+  std::vector<TableColumn> columns{{.title = "name"}, {.title = "weights"}};
+  if (wide) {
+    for (const char* const title : {"data", "layers", "width", "validity"}) columns.push_back({.title = title});
   }
-  for (const auto& cells : table) {
-    std::string line;
-    for (std::size_t column = 0; column + 1 < cells.size(); ++column) {
-      line += cells[column] + std::string(widths[column] + 2 - cells[column].size(), ' ');
+  columns.push_back({.title = "what it is", .shrinks = true});
+  std::vector<std::vector<std::string>> table;
+  for (const OrderedJson& row : rows) {
+    const auto price = row["parameters_a_word"].get<std::int64_t>();
+    const std::string weights = weights_text(row["parameters"].get<std::int64_t>());
+    std::vector<std::string> cells{row["name"].get<std::string>(),
+                                   price > 0 ? weights + " + " + std::to_string(price) + " per word" : weights};
+    if (wide) {
+      cells.insert(cells.end(), {row["data_format"].get<std::string>(), row["layers"].dump(), row["width"].dump(),
+                                 row["validity"].get<std::string>()});
     }
-    std::cout << line << cells.back() << "\n";
+    cells.push_back(row["summary"].get<std::string>());
+    table.push_back(std::move(cells));
   }
+  std::cout << text_table(columns, table, width);
 }
 
 int run(const PresetsOptions& options) {

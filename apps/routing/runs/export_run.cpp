@@ -1,10 +1,10 @@
+#include "inputs/run_files.h"
 #include "lab/runs/model_export.h"
 #include "routing/core/clock.h"
 #include "routing/core/error.h"
 #include "runs/export_options.h"
 #include "runs/model_card.h"
 #include "shell/json_text.h"
-#include "shell/run_files.h"
 
 #include <iostream>
 #include <system_error>

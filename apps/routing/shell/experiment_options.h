@@ -16,7 +16,7 @@ struct ExperimentOptions {
   std::string preset;
   std::string file;
   std::vector<std::string> settings;
-  std::string data;  // a list of paths: config/path_list.h
+  std::string data;  // a list of paths: config/text/path_list.h
   // Short names: "train.steps=…" and the like, in the order of the options; they come after --set.
   std::vector<std::string> short_settings;
 

@@ -1,6 +1,6 @@
 #include "shell/habits.h"
 
-#include "routing/config/other_names.h"
+#include "routing/config/text/other_names.h"
 
 #include <algorithm>
 #include <array>

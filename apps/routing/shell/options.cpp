@@ -1,6 +1,6 @@
 #include "shell/options.h"
 
-#include "routing/config/path_list.h"
+#include "routing/config/text/path_list.h"
 
 #include <charconv>
 

@@ -55,7 +55,7 @@ class OptionGroup {
   CLI::Option* add_list(const OptionText& text, std::vector<Value>& values, const CLI::Validator& check = {}) {
     return add(text, values, check)->delimiter(',')->default_str(CLI::detail::join(values, ","));
   }
-  // Paths, each given by an option of its own, or several arguments, as one list (config/path_list.h).
+  // Paths, each given by an option of its own, or several arguments, as one list (config/text/path_list.h).
   CLI::Option* add_paths(const OptionText& text, std::string& list);
   // A short name of a configuration key: what is given is appended to the settings, as "train.steps=200".
   CLI::Option* add_key(const OptionText& text, const std::string& key, std::vector<std::string>& settings);

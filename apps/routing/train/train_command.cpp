@@ -1,11 +1,11 @@
 #include "commands.h"
+#include "inputs/piped_data.h"
 #include "routing/config/toml.h"
 #include "routing/data/formats.h"
 #include "routing/training/run_directory.h"
 #include "shell/command_line.h"
 #include "shell/engine.h"
 #include "shell/options.h"
-#include "shell/piped_data.h"
 #include "train/train_options.h"
 
 #include <iostream>

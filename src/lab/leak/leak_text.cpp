@@ -1,6 +1,6 @@
 #include "lab/leak/leak_text.h"
 
-#include "routing/config/number_text.h"
+#include "routing/config/text/number_text.h"
 
 #include <nlohmann/json.hpp>
 

@@ -1,7 +1,7 @@
 #include "lab/tables/table_output.h"
 
 #include "lab/tables/table_figure.h"
-#include "routing/config/number_text.h"
+#include "routing/config/text/number_text.h"
 #include "routing/core/files.h"
 
 #include <algorithm>

@@ -3,7 +3,7 @@
 #include "lab/tables/row_likelihood.h"
 #include "lab/tables/table_terms.h"
 #include "lab/tables/table_timing.h"
-#include "routing/config/number_text.h"
+#include "routing/config/text/number_text.h"
 #include "routing/core/clock.h"
 #include "routing/core/error.h"
 #include "routing/training/metrics_log.h"

@@ -2,8 +2,8 @@
 
 #include "lab/tables/our_tables.h"
 #include "lab/tables/paper_tables.h"
-#include "routing/config/number_text.h"
 #include "routing/config/resolve.h"
+#include "routing/config/text/number_text.h"
 #include "routing/config/words.h"
 #include "routing/core/error.h"
 #include "routing/core/nearest_name.h"

@@ -1,5 +1,5 @@
 #include "routing/config/keys.h"
-#include "routing/config/split_text.h"
+#include "routing/config/text/split_text.h"
 #include "routing/config/words.h"
 
 namespace routing {

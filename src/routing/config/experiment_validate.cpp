@@ -1,5 +1,5 @@
 #include "routing/config/experiment.h"
-#include "routing/config/split_text.h"
+#include "routing/config/text/split_text.h"
 #include "routing/config/words.h"
 #include "routing/core/error.h"
 

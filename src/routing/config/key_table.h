@@ -6,7 +6,7 @@
 //   train.add("steps", &Train::steps, "optimiser steps");
 #pragma once
 
-#include "routing/config/number_text.h"
+#include "routing/config/text/number_text.h"
 #include "routing/config/words.h"
 #include "routing/core/error.h"
 

@@ -1,6 +1,6 @@
 #include "routing/config/keys.h"
 
-#include "routing/config/other_names.h"
+#include "routing/config/text/other_names.h"
 #include "routing/core/error.h"
 #include "routing/core/nearest_name.h"
 

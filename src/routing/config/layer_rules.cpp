@@ -1,5 +1,5 @@
 #include "routing/config/experiment.h"
-#include "routing/config/number_text.h"
+#include "routing/config/text/number_text.h"
 #include "routing/config/words.h"
 
 #include <optional>

@@ -1,8 +1,8 @@
 #include "routing/config/toml.h"
 
 #include "routing/config/keys.h"
-#include "routing/config/path_list.h"
 #include "routing/config/presets.h"
+#include "routing/config/text/path_list.h"
 #include "routing/core/error.h"
 #include "routing/core/nearest_name.h"
 

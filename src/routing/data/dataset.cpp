@@ -1,7 +1,7 @@
 #include "routing/data/dataset.h"
 
-#include "routing/config/path_list.h"
-#include "routing/config/split_text.h"
+#include "routing/config/text/path_list.h"
+#include "routing/config/text/split_text.h"
 #include "routing/config/words.h"
 #include "routing/core/error.h"
 #include "routing/core/hash.h"

@@ -1,6 +1,6 @@
 #include "routing/data/formats.h"
 
-#include "routing/config/path_list.h"
+#include "routing/config/text/path_list.h"
 #include "routing/core/error.h"
 #include "routing/core/files.h"
 #include "routing/data/images/cifar10.h"

@@ -1,7 +1,7 @@
 #include "routing/data/prepared.h"
 
-#include "routing/config/number_text.h"
-#include "routing/config/path_list.h"
+#include "routing/config/text/number_text.h"
+#include "routing/config/text/path_list.h"
 #include "routing/core/error.h"
 #include "routing/core/files.h"
 #include "routing/core/hash.h"

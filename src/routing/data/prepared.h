@@ -62,7 +62,7 @@ std::filesystem::path cache_folder(const DataConfig& config, bool train_needed =
 
 // Absolute, without "." and "..", and without a slash at its end: one name for one place.
 std::filesystem::path tidy_path(const std::filesystem::path& path);
-// The same of each path of a list (config/path_list.h) but standard input.
+// The same of each path of a list (config/text/path_list.h) but standard input.
 std::string tidy_paths(const std::string& list);
 
 // The words of a text: longest runs without ASCII white space.

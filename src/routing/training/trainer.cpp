@@ -1,6 +1,6 @@
 #include "routing/training/trainer.h"
 
-#include "routing/config/path_list.h"
+#include "routing/config/text/path_list.h"
 #include "routing/core/error.h"
 #include "routing/core/files.h"
 #include "routing/distributed/optimizer_shards.h"

@@ -1,6 +1,6 @@
 #include "routing/training/training_data.h"
 
-#include "routing/config/path_list.h"
+#include "routing/config/text/path_list.h"
 #include "routing/core/error.h"
 #include "routing/core/hash.h"
 #include "routing/core/random.h"

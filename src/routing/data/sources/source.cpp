@@ -1,6 +1,6 @@
 #include "routing/data/sources/source.h"
 
-#include "routing/config/path_list.h"
+#include "routing/config/text/path_list.h"
 #include "routing/core/error.h"
 
 #include <system_error>

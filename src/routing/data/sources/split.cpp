@@ -1,6 +1,6 @@
 #include "routing/data/sources/split.h"
 
-#include "routing/config/split_text.h"
+#include "routing/config/text/split_text.h"
 #include "routing/config/words.h"
 #include "routing/core/error.h"
 

@@ -25,8 +25,8 @@ struct CorpusSplit {
 // The part called train, valid or test; a ConfigError names the three otherwise.
 const SplitBounds& part_named(const CorpusSplit& split, const std::string& name);
 
-// The three parts in the order of the file, from a rule TRAIN/VALID/TEST as config/split_text.h reads it. A part may be
-// empty.
+// The three parts in the order of the file, from a rule TRAIN/VALID/TEST as config/text/split_text.h reads it. A part
+// may be empty.
 //
 //   shares  valid begins at byte floor(bytes * TRAIN / 100), test at floor(bytes * (TRAIN + VALID) / 100), and test
 //           ends with the file, so the parts tile it

@@ -1,6 +1,6 @@
 #include "routing/data/tasks/recall_task.h"
 
-#include "routing/config/split_text.h"
+#include "routing/config/text/split_text.h"
 #include "routing/core/error.h"
 #include "routing/core/random.h"
 

@@ -1,4 +1,4 @@
-#include "shell/run_files.h"
+#include "inputs/run_files.h"
 
 #include "routing/core/error.h"
 #include "routing/data/prepared.h"

@@ -1,12 +1,12 @@
 // What stands behind the RUN of a command: the model file, and the tokens that the model reads.
 #pragma once
 
+#include "inputs/run_files.h"
 #include "routing/config/experiment.h"
 #include "routing/data/dataset.h"
 #include "routing/data/tokenizers/tokenizer.h"
 #include "routing/model/weights.h"
 #include "routing/ops/precision.h"
-#include "shell/run_files.h"
 
 #include <filesystem>
 #include <memory>

@@ -1,4 +1,4 @@
-#include "routing/config/path_list.h"
+#include "routing/config/text/path_list.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "routing/config/other_names.h"
+#include "routing/config/text/other_names.h"
 
 #include <algorithm>
 #include <array>

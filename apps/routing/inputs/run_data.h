@@ -1,10 +1,10 @@
 // The data that an analysis runs a trained model on: the run's own, or others that are read with its tokens.
 #pragma once
 
+#include "inputs/run_data_options.h"
 #include "routing/config/experiment.h"
 #include "routing/data/dataset.h"
 #include "routing/model/transformer.h"
-#include "shell/run_data_options.h"
 
 #include <ATen/ATen.h>
 

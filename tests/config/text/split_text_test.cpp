@@ -1,4 +1,4 @@
-#include "routing/config/split_text.h"
+#include "routing/config/text/split_text.h"
 
 #include "support/experiment_cases.h"
 

@@ -1,6 +1,6 @@
-#include "routing/config/split_text.h"
+#include "routing/config/text/split_text.h"
 
-#include "routing/config/number_text.h"
+#include "routing/config/text/number_text.h"
 #include "routing/core/error.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-#include "shell/run_data_options.h"
+#include "inputs/run_data_options.h"
 
 #include "shell/options.h"
 

@@ -1,6 +1,7 @@
-#include "shell/run_model.h"
+#include "inputs/run_model.h"
 
-#include "routing/config/path_list.h"
+#include "inputs/piped_data.h"
+#include "routing/config/text/path_list.h"
 #include "routing/core/error.h"
 #include "routing/data/formats.h"
 #include "routing/data/prepared.h"
@@ -10,7 +11,6 @@
 #include "routing/model/weights.h"
 #include "routing/training/learner.h"
 #include "shell/command_line.h"
-#include "shell/piped_data.h"
 
 #include <algorithm>
 #include <string_view>

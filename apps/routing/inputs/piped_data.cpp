@@ -1,6 +1,6 @@
-#include "shell/piped_data.h"
+#include "inputs/piped_data.h"
 
-#include "routing/config/path_list.h"
+#include "routing/config/text/path_list.h"
 #include "routing/core/error.h"
 #include "routing/data/dataset.h"
 #include "routing/data/sources/piped_text.h"

@@ -1,11 +1,11 @@
-#include "shell/run_data.h"
+#include "inputs/run_data.h"
 
+#include "inputs/run_model.h"
 #include "routing/core/error.h"
 #include "routing/data/formats.h"
 #include "routing/data/prepared.h"
 #include "routing/model/weights.h"
 #include "routing/training/training_data.h"
-#include "shell/run_model.h"
 #include "train/training_display.h"
 
 #include <algorithm>
