@@ -28,6 +28,7 @@ quickstart: build ## build, train a small model for three minutes, evaluate it, 
 	$(BUILD)/routing quickstart --out runs/quickstart
 
 format: setup ## rewrite the C++ sources with clang-format
+	@clang-format --version | grep -q 'version 14\.' || { scripts/check-format; exit 1; }
 	git ls-files -co --exclude-standard '*.cpp' '*.h' | xargs clang-format -i
 
 lint: setup ## check the formatting and run clang-tidy; warnings are errors
