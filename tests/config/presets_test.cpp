@@ -195,7 +195,9 @@ TEST(Presets, HeadsOfImagesHaveNoRelativePositionsAndLocalHeadsOfTextDo) {
       for (const HeadGroupConfig& group : rule.head_groups) {
         if (!image && !std::holds_alternative<LocalPattern>(group.pattern)) continue;
         // Local heads of these know distances by recency alone, which is faster.
-        if (name == "table-text" || name == "quickstart-small" || name == "quickstart-medium") {
+        static const std::set<std::string> by_recency{"table-text", "quickstart-small", "quickstart-medium", "my-text",
+                                                      "my-text-medium"};
+        if (by_recency.contains(name)) {
           EXPECT_TRUE(group.recency);
           continue;
         }
