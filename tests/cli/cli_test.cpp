@@ -105,6 +105,9 @@ TEST_F(Cli, UnknownOptionExitsWithTwoAndNamesTheNearest) {
   expect_refused("train --set dropout=0.1",
                  {"unknown configuration key 'dropout'; did you mean", "'model.residual_dropout'"});
   expect_refused("train --set lr=0.1", {"unknown configuration key 'lr'; did you mean 'train.learning_rate'?"});
+  expect_refused("train --dropout 0.1",
+                 {"unknown option '--dropout'; of the configuration keys, did you mean", "_dropout'"});
+  expect_refused("train --weight-decay 0.1", {"'train.weight_decay'"});
   const std::string far = run("train --zzzzzz 1").err;
   EXPECT_FALSE(contains(far, "did you mean")) << far;
 }

@@ -115,6 +115,21 @@ TEST_F(Training, GoesOnAfterDivergingWithASmallerLearningRateWhichIsSaidLoggedAn
   EXPECT_TRUE(notes.empty()) << nlohmann::json(notes);
 }
 
+TEST_F(Training, FewerStepsThanTheRunHasAreRefusedAndNothingIsWritten) {
+  train("run", false, 6);
+  const std::string before = read_file(folder_ / "run/config.toml");
+  config_.train.steps = 4;
+  config_.train.learning_rate = 1e-5;
+  try {
+    const Trainer trainer(setup("run", true));
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_NE(std::string(error.what()).find("is at step 6 already, but train.steps is 4"), std::string::npos)
+        << error.what();
+  }
+  EXPECT_EQ(read_file(folder_ / "run/config.toml"), before);
+}
+
 TEST_F(Training, ARunThatIsAtItsEndLeavesNothingNew) {
   train("run", false);
   const auto files = [&] {

@@ -1,5 +1,6 @@
 #include "shell/command_line.h"
 
+#include "routing/config/keys.h"
 #include "routing/core/nearest_name.h"
 #include "shell/habits.h"
 
@@ -123,6 +124,13 @@ std::string message_start(const CLI::App& command) {
   return command.get_parent() == nullptr ? "" : full_name(command).substr(program.size() + 1) + ": ";
 }
 
+const CLI::Option* find_option(const std::string& name, const CLI::App& command) {
+  for (const CLI::App* app : chain_of(command)) {
+    if (const CLI::Option* option = app->get_option_no_throw(name)) return option;
+  }
+  return nullptr;
+}
+
 UsageError unknown_option(const std::string& argument, const CLI::App& command) {
   const std::string name = argument.substr(0, argument.find('='));
   const std::string message = message_start(command) + "unknown option '" + name + "'";
@@ -136,14 +144,25 @@ UsageError unknown_option(const std::string& argument, const CLI::App& command) 
   if (const HabitAnswer answer = answer_to_habit(name, has); !answer.message.empty()) {
     return {message + "; " + answer.message, answer.hint.empty() ? list_help_hint(command) : answer.hint};
   }
-  return {with_guess(message, name, candidates), list_help_hint(command)};
+  const std::string bare = name.substr(std::min(name.find_first_not_of('-'), name.size()));
+  std::vector<std::string> bare_candidates;
+  for (const std::string& known : candidates) bare_candidates.push_back(known.substr(2));
+  const std::vector<std::string> near = near_names(bare, bare_candidates);
+  if (!near.empty()) return {message + "; did you mean '--" + near.front() + "'?", list_help_hint(command)};
+  std::string key = bare;
+  std::replace(key.begin(), key.end(), '-', '_');
+  const std::string guess = has("--set") ? did_you_mean_key(key) : "";
+  if (!guess.empty()) return {message + "; of the configuration keys, " + guess, "--set KEY=VALUE sets a key"};
+  return {message, list_help_hint(command)};
 }
 
 UsageError unknown_word(const std::string& word, const CLI::App& command) {
   std::vector<std::string> candidates;
   for (const CLI::App* known : subcommands_of(command)) candidates.push_back(known->get_name());
   if (candidates.empty()) {
-    return {message_start(command) + "unexpected argument '" + word + "'", list_help_hint(command)};
+    const bool reads_data = find_option("--data", command) != nullptr;
+    return {message_start(command) + "unexpected argument '" + word + "'",
+            reads_data ? "data are named by --data PATH, several by one each" : list_help_hint(command)};
   }
   return {with_guess(message_start(command) + "unknown command '" + word + "'", word, candidates),
           list_help_hint(command)};
@@ -163,13 +182,6 @@ std::string what_is_missing(const std::string& name, const CLI::Option* option) 
   if (name == "RUN") return name + " is missing: the folder that routing train --out wrote";
   if (name.starts_with("-") || option == nullptr) return name + " is missing";
   return name + " is missing: " + option->get_description();
-}
-
-const CLI::Option* find_option(const std::string& name, const CLI::App& command) {
-  for (const CLI::App* app : chain_of(command)) {
-    if (const CLI::Option* option = app->get_option_no_throw(name)) return option;
-  }
-  return nullptr;
 }
 
 std::string what_is_wrong_with_values(const CLI::Option* option) {

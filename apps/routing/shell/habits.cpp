@@ -23,7 +23,8 @@ std::string short_option_of(std::string_view key) {
 }  // namespace
 
 HabitAnswer answer_to_habit(const std::string& option, const std::function<bool(const std::string&)>& has) {
-  const std::string_view name = std::string_view(option).substr(std::min(option.find_first_not_of('-'), option.size()));
+  std::string name = option.substr(std::min(option.find_first_not_of('-'), option.size()));
+  std::replace(name.begin(), name.end(), '_', '-');
   if (is_one_of(name, {"device", "gpu", "gpus", "cuda", "use-gpu", "no-cuda", "n-gpu", "accelerator", "tpu", "mps"})) {
     return {"everything runs on the processor; there is no GPU code", "leave it out; --threads N says how many cores"};
   }
@@ -41,6 +42,9 @@ HabitAnswer answer_to_habit(const std::string& option, const std::function<bool(
   }
   if (is_one_of(name, {"nproc", "nproc-per-node", "world-size", "num-processes"}) && has("--ranks")) {
     return {"did you mean '--ranks'?"};
+  }
+  if (is_one_of(name, {"length", "max-length", "max-tokens", "num-tokens", "n-tokens"}) && has("--max-new-tokens")) {
+    return {"did you mean '--max-new-tokens'?"};
   }
   const std::string_view key = key_called(name);
   if (key.empty()) return {};

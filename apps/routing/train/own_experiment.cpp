@@ -50,6 +50,13 @@ std::string what_there_is(const OwnData& data) {
   return count + " of images of " + std::to_string(data.image_height) + " x " + std::to_string(data.image_width);
 }
 
+// A run that is all warm-up would never learn at the rate that was chosen.
+ExperimentConfig with_short_warmup(ExperimentConfig config, const ExperimentOptions& options) {
+  if (options.sets("train.warmup_steps")) return config;
+  config.train.warmup_steps = std::min(config.train.warmup_steps, config.train.steps / 5);
+  return config;
+}
+
 // Steps of training and evaluations that fit into the minutes.
 struct Fit {
   std::int64_t steps = 0;
@@ -80,7 +87,7 @@ ExperimentConfig fitted_to_minutes(ExperimentConfig config, const ExperimentOpti
   train.steps = fit.steps;
   // A neighbour on the machine should not take the end of the schedule, where most is gained.
   train.minutes *= kPatience;
-  if (!options.sets("train.warmup_steps")) train.warmup_steps = std::min(train.warmup_steps, train.steps / 5);
+  config = with_short_warmup(config, options);
   if (!options.sets("train.decay_steps")) train.decay_steps = 0;
   const std::int64_t pause = (train.steps + fit.evaluations - 1) / fit.evaluations;
   if (!options.sets("train.eval_every") && train.eval_every > 0) train.eval_every = pause;
@@ -119,7 +126,7 @@ ExperimentConfig experiment_for_data(const ExperimentOptions& options, TrainingD
   const std::string& smallest = choice.sizes.front().preset;
   display.say(smallest + " is the preset for " + what_there_is(own) + " to train on; --preset names another");
   ExperimentConfig config = resolved(options, smallest, settings);
-  if (options.sets("train.steps")) return config;
+  if (options.sets("train.steps")) return with_short_warmup(config, options);
   config = fitted_to_minutes(config, options, display);
   if (choice.sizes.size() == 1) return config;
   const TrainConfig& train = config.train;

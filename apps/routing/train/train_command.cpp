@@ -56,6 +56,9 @@ void decide_what_fits(TrainOptions& options, const ExperimentConfig& config) {
   if (goes_on) return;
   const bool alone = options.ranks == 1 && !rank_place();
   const auto& given = options.experiment;
+  if (!given.short_setting("train.minutes").empty() && config.train.minutes == 0.0) {
+    throw UsageError("--minutes is 0", "give the minutes there are, or leave it out");
+  }
   options.chooses_preset = !given.names_a_base() && !is_made_up(config.data.format) && !config.data.path.empty();
   if (options.chooses_preset && !alone) {
     throw UsageError("several ranks need to know the model",
@@ -68,7 +71,11 @@ int run(TrainOptions options, const ProgramOptions& program) {
   ExperimentConfig config = config_of(options);
   decide_what_fits(options, config);
   const bool reads_data = !config.data.path.empty() && !is_made_up(config.data.format);
-  if (options.dry_run && reads_data) check_data(config.data);
+  const bool goes_on = options.resumes() && RunDirectory(options.out).exists();
+  // What can be seen at once is said before anything is timed. Ranks start while the first one makes the folder.
+  const bool alone = !is_launched() && !rank_place();
+  if (reads_data && (options.dry_run || (alone && !goes_on))) check_data(config.data);
+  if (alone && !options.dry_run && !options.resumes() && !options.out.empty()) RunDirectory(options.out).require_new();
   if (options.dry_run && !options.chooses_preset) {
     std::cout << to_toml(config);
     return kDone;

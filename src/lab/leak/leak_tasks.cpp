@@ -30,6 +30,12 @@ void fit_window(PatternConfig& pattern, const LeakTaskSizes& sizes) {
         if constexpr (requires { each.groups; }) each.groups = sizes.clusters;
         if constexpr (requires { each.buckets; }) each.buckets = sizes.clusters;
         if constexpr (requires { each.stride; }) each.stride = sizes.window;
+        // More than there are clusters now; half of them still leave something to choose.
+        if constexpr (requires { each.target_share; }) {
+          if (each.target_share > static_cast<double>(each.clusters)) {
+            each.target_share = 0.5 * static_cast<double>(each.clusters);
+          }
+        }
       },
       pattern);
 }

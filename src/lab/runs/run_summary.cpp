@@ -1,6 +1,7 @@
 #include "lab/runs/run_summary.h"
 
 #include "lab/runs/model_header.h"
+#include "routing/config/text/path_list.h"
 #include "routing/core/error.h"
 #include "routing/training/run_directory.h"
 #include "routing/training/run_lock.h"
@@ -45,8 +46,10 @@ std::int64_t time_of(const fs::path& path) {
 
 std::string data_name(const DataConfig& data) {
   if (data.path.empty()) return data.format == DataFormat::automatic ? "" : std::string(to_string(data.format));
-  const fs::path path(data.path);
-  return (path.has_filename() ? path : path.parent_path()).filename().string();
+  const std::vector<std::string> all = paths_in(data.path);
+  const fs::path path(all.front());
+  const std::string first = (path.has_filename() ? path : path.parent_path()).filename().string();
+  return all.size() == 1 ? first : first + " +" + std::to_string(all.size() - 1);
 }
 
 void read_model(const RunDirectory& run, RunSummary& summary) {
@@ -82,6 +85,10 @@ void read_run(const RunDirectory& run, RunSummary& summary) {
   summary.name = config.name;
   summary.data = data_name(config.data);
   summary.steps = config.train.steps;
+  // What was saved may be ahead of the last line of the log.
+  if (const auto newest = run.newest_checkpoint()) {
+    summary.history.step = std::max(summary.history.step, newest->step);
+  }
   summary.state = state_of(run, config, summary.history);
   read_model(run, summary);
 }

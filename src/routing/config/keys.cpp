@@ -12,22 +12,9 @@ namespace {
 const std::string kRoutingPresetDescription =
     "resets all of routing.* except clusters and window: paper, code or ours; cannot be read";
 
-std::string guess_key(std::string_view name) {
-  std::vector<std::string> names = experiment_keys();
-  names.emplace_back(kRoutingPresetKey);
-  // Someone who writes `steps` or `model.steps` means train.steps, which is far away letter by letter.
-  const std::string last = "." + std::string(name.substr(name.rfind('.') + 1));
-  for (const std::string& key : names) {
-    if (key.ends_with(last)) return did_you_mean(key, {key});
-  }
-  if (const std::string key(key_called(name)); !key.empty()) return did_you_mean(key, {key});
-  const std::string guess = did_you_mean(name, names);
-  return guess.empty() ? did_you_mean(last.substr(1), names) : guess;
-}
-
 const ConfigKey<ExperimentConfig>& known_key(std::string_view name) {
   if (const auto* const key = find_key(experiment_key_table(), name)) return *key;
-  const std::string guess = guess_key(name);
+  const std::string guess = did_you_mean_key(name);
   throw ConfigError("unknown configuration key '" + std::string(name) + "'; " +
                     (guess.empty() ? "docs/configuration.md lists them" : guess));
 }
@@ -42,6 +29,19 @@ void apply_routing_preset(RoutingSettings& settings, const std::string& value) {
 }
 
 }  // namespace
+
+std::string did_you_mean_key(std::string_view name) {
+  std::vector<std::string> names = experiment_keys();
+  names.emplace_back(kRoutingPresetKey);
+  // Someone who writes `steps` or `model.steps` means train.steps, which is far away letter by letter.
+  const std::string last = "." + std::string(name.substr(name.rfind('.') + 1));
+  for (const std::string& key : names) {
+    if (key.ends_with(last)) return did_you_mean(key, {key});
+  }
+  if (const std::string key(key_called(name)); !key.empty()) return did_you_mean(key, {key});
+  const std::string guess = did_you_mean(name, names);
+  return guess.empty() ? did_you_mean(last.substr(1), names) : guess;
+}
 
 const std::vector<std::string>& experiment_keys() {
   static const std::vector<std::string> names = names_of(experiment_key_table());

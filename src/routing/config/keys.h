@@ -19,6 +19,8 @@ std::string get_key(const ExperimentConfig& config, std::string_view key);
 // Throws a ConfigError that names the nearest key or word, or says what the value must be. One key more than can be
 // read: routing.preset = paper, code or ours resets all of routing.* except clusters and window, for causal text.
 void set_key(ExperimentConfig& config, std::string_view key, const std::string& value);
+// "did you mean 'train.learning_rate'?" for `lr`, `learning_rate`, `model.learning_rat`; empty if no key is near.
+std::string did_you_mean_key(std::string_view name);
 // One line, for help and documents.
 const std::string& key_description(std::string_view key);
 

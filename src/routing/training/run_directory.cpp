@@ -113,9 +113,13 @@ bool RunDirectory::is_export() const {
   return fs::exists(folder_ / "model.safetensors", ignored);
 }
 
-void RunDirectory::create(const ExperimentConfig& config) const {
+void RunDirectory::require_new() const {
   require<ConfigError>(!exists(), folder_.string(),
                        ": holds a run already; go on with it by `resume`, or choose another `run`");
+}
+
+void RunDirectory::create(const ExperimentConfig& config) const {
+  require_new();
   std::error_code error;
   fs::create_directories(checkpoints_folder(), error);
   require<FileError>(!error, folder_.string(), ": the run's folder cannot be made: ", error.message(),

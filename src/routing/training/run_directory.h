@@ -72,6 +72,8 @@ class RunDirectory {
   }
   // Or a model without its run, as `routing export` writes it: a model.safetensors beside config.toml?
   bool is_export() const;
+  // Throws a ConfigError if a run is there already.
+  void require_new() const;
   // Makes the folder and writes config.toml. Throws a ConfigError if a run is there already.
   void create(const ExperimentConfig& config) const;
   // As config.toml says; a FileError if there is no run.

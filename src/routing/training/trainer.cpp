@@ -63,6 +63,9 @@ CheckpointContents Trainer::contents_to_go_on_from(const CheckpointPlace& place)
                        " tokens with hash ", state_.data_hash, ", but the run in ", run_.folder().string(),
                        " was trained on ", saved.data_tokens, " tokens with hash ", saved.data_hash,
                        "; give the same data");
+  require<ConfigError>(saved.step <= config_.train.steps, run_.folder().string(), ": is at step ", saved.step,
+                       " already, but train.steps is ", config_.train.steps,
+                       ", and counts all steps of the run; give more than it has");
   saved.version = state_.version;
   saved.data_label = state_.data_label;
   saved_step_ = place.step;
@@ -137,6 +140,8 @@ void Trainer::open_run(const Setup& setup) {
   keep_tokenizer();
   log_ = std::make_unique<RunLog>(
       run_, state_.step, RunLog::Subject{.kind = data().kind, .split = config_.eval.split, .labels = run_labels()});
+  if (state_.step == 0 && setup.resume && setup.notes) setup.notes("nothing was saved yet: begins with step 1");
+  if (state_.step == config_.train.steps) return;
   if (state_.step > 0) go_on_with_changes(changes, setup);
   if (setup.resume) run_.replace_config(config_);
 }

@@ -27,6 +27,7 @@ TEST(Habits, LeadToTheShortOptionOrToTheKey) {
   EXPECT_EQ(of_eval("--seq-len").message, "") << "a command without keys";
   EXPECT_EQ(of_eval("--output-dir").message, "");
   EXPECT_EQ(of_train("--nonsense").message, "");
+  EXPECT_EQ(of_train("--output_dir").message, "did you mean '--out'?");
 }
 
 TEST(Habits, GetAPlainAnswerWhereThereIsNothing) {

@@ -2,6 +2,8 @@
 // learned while causal selections stay at the floor. Some seconds each.
 #include "lab/leak/leak_tasks.h"
 
+#include "routing/config/presets.h"
+#include "routing/config/resolve.h"
 #include "routing/core/error.h"
 #include "support/message_of.h"
 #include "support/small_experiment.h"
@@ -96,6 +98,19 @@ TEST(LeakTasks, TheAttentionIsTheAuditedOneInAllButItsSizes) {
   for (const ContentCase& each : content_cases()) EXPECT_NO_THROW(leak_task_config(each.config, {})) << each.name;
   EXPECT_NE(message_of<ConfigError>([&] { leak_task_config(audited, {.sizes = {.tokens = 4}}); }).find("at least 8"),
             std::string::npos);
+}
+
+// Whatever somebody trains can be audited: many clusters with a share that four of them do not have.
+TEST(LeakTasks, EveryPresetWithoutAnEncoderHasItsTasks) {
+  for (const std::string& name : preset_names()) {
+    const ExperimentConfig audited = resolve({.preset = name});
+    if (audited.model.encoder_layers > 0) continue;
+    for (const LeakTaskCase& each : audit_tasks()) {
+      EXPECT_NO_THROW(leak_task_config(audited, {.task = each.task, .sizes = each.sizes})) << name;
+    }
+  }
+  const ExperimentConfig config = leak_task_config(resolve({.preset = "my-text"}), {.sizes = {.clusters = 4}});
+  EXPECT_EQ(config.routing.routing().target_share, 2.0);
 }
 
 TEST(LeakTasks, AResultLeaksOnlyIfItsWholeIntervalIsBelowTheFloor) {
