@@ -66,6 +66,30 @@ double jacobian_error(const VectorFunction& function, const std::vector<at::Tens
   return worst;
 }
 
+double jacobian_error_in_copies(const VectorFunction& function, const std::vector<at::Tensor>& inputs) {
+  const auto copies = [&](std::int64_t count) {
+    std::vector<at::Tensor> all;
+    for (const at::Tensor& input : inputs) all.push_back(input.detach().repeat_interleave(count, 0));
+    return all;
+  };
+  // Copy number o is asked for output o alone.
+  const std::int64_t outputs = function(copies(1)).size(1);
+  const auto leaves = leaves_of(copies(outputs));
+  const auto gradients = gradients_of(function(leaves).diagonal().sum(), leaves);
+  double worst = 0.0;
+  for (std::size_t index = 0; index < inputs.size(); ++index) {
+    const std::int64_t elements = inputs[index].numel();
+    const auto moved_by = [&](double step) {
+      std::vector<at::Tensor> moved = copies(elements);
+      moved[index].view({elements, elements}).diagonal().add_(step);
+      return moved;
+    };
+    const at::Tensor analytic = gradients[index].reshape({outputs, elements}).t();
+    worst = std::max(worst, relative_difference(analytic, central_difference(function, moved_by)));
+  }
+  return worst;
+}
+
 double directional_error(const VectorFunction& function, const std::vector<at::Tensor>& inputs, int directions) {
   const auto leaves = leaves_of(inputs);
   const at::Tensor outputs = function(leaves);
