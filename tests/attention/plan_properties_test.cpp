@@ -6,6 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
 namespace routing::plan_properties_test {
 namespace {
 
@@ -28,59 +30,65 @@ class PlanProperties : public ::testing::TestWithParam<PatternCase> {
   }
 };
 
-TEST_P(PlanProperties, CausalPlansReadNoLaterKey) {
-  if (GetParam().kind != AttentionKind::causal_self) GTEST_SKIP() << "concerns causal plans only";
-  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
-    const at::Tensor counts = make_inputs(GetParam(), sizes_of(seed)).plan.to_dense_counts();
-    ASSERT_EQ(counts.triu(1).abs().sum().item<std::int64_t>(), 0) << "seed " << seed;
-  }
+// What one plan must hold; its dense counts are worked out once for all of it.
+struct Counted {
+  PatternCase pattern_case;
+  CaseSizes sizes;
+  CaseInputs inputs = make_inputs(pattern_case, sizes);
+  at::Tensor counts = inputs.plan.to_dense_counts();
+};
+
+void expect_no_later_key(const Counted& counted) {
+  if (counted.pattern_case.kind != AttentionKind::causal_self) return;
+  EXPECT_EQ(counted.counts.triu(1).abs().sum().item<std::int64_t>(), 0);
 }
 
 // As many keys at or before the query as the window says, counted inside each group; likewise after it.
-TEST_P(PlanProperties, WindowsAreNeverExceeded) {
-  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
-    const CaseInputs inputs = make_inputs(GetParam(), sizes_of(seed));
-    const VisibilityRules& rules = inputs.plan.rules;
-    if (!rules.lookback && !rules.lookahead) GTEST_SKIP() << "this pattern has no window";
-    const at::Tensor masks = inputs.plan.to_dense_masks(0, 1);
-    const at::Tensor behind = masks.to(at::kLong).tril(0).sum(2);
-    const at::Tensor ahead = masks.to(at::kLong).triu(1).sum(2);
-    ASSERT_LE(behind.max().item<std::int64_t>(), rules.lookback.value_or(1 << 30));
-    ASSERT_LE(ahead.max().item<std::int64_t>(), rules.lookahead.value_or(1 << 30));
-  }
+void expect_windows_not_exceeded(const Counted& counted) {
+  const VisibilityRules& rules = counted.inputs.plan.rules;
+  if (!rules.lookback && !rules.lookahead) return;
+  const at::Tensor masks = counted.inputs.plan.to_dense_masks(0, 1).to(at::kLong);
+  EXPECT_LE(masks.tril(0).sum(2).max().item<std::int64_t>(), rules.lookback.value_or(1 << 30));
+  EXPECT_LE(masks.triu(1).sum(2).max().item<std::int64_t>(), rules.lookahead.value_or(1 << 30));
 }
 
-TEST_P(PlanProperties, PaddingNeverAppears) {
-  for (std::uint64_t seed = 0; seed < kSeeds; seed += 2) {
-    const CaseInputs inputs = make_inputs(GetParam(), sizes_of(seed));
-    const at::Tensor counts = inputs.plan.to_dense_counts();
-    const at::Tensor padded_queries = inputs.valid.logical_not().view({inputs.valid.size(0), 1, -1, 1});
-    const at::Tensor padded_keys = inputs.key_valid.logical_not().view({inputs.key_valid.size(0), 1, 1, -1});
-    ASSERT_EQ(counts.masked_select(padded_queries.expand_as(counts)).sum().item<std::int64_t>(), 0);
-    ASSERT_EQ(counts.masked_select(padded_keys.expand_as(counts)).sum().item<std::int64_t>(), 0);
-    const at::Tensor memberships =
-        inputs.plan.query_index.offsets.diff().view({-1, inputs.plan.heads, inputs.plan.num_queries});
-    ASSERT_EQ(memberships.masked_select(inputs.valid.logical_not().unsqueeze(1).expand_as(memberships))
-                  .sum()
-                  .item<std::int64_t>(),
-              0);
-  }
+void expect_no_padding(const Counted& counted) {
+  if (!counted.sizes.ragged) return;
+  const CaseInputs& inputs = counted.inputs;
+  const at::Tensor padded_queries = inputs.valid.logical_not().view({inputs.valid.size(0), 1, -1, 1});
+  const at::Tensor padded_keys = inputs.key_valid.logical_not().view({inputs.key_valid.size(0), 1, 1, -1});
+  const auto sum_at = [](const at::Tensor& numbers, const at::Tensor& places) {
+    return numbers.masked_select(places.expand_as(numbers)).sum().item<std::int64_t>();
+  };
+  EXPECT_EQ(sum_at(counted.counts, padded_queries), 0);
+  EXPECT_EQ(sum_at(counted.counts, padded_keys), 0);
+  const at::Tensor memberships =
+      inputs.plan.query_index.offsets.diff().view({-1, inputs.plan.heads, inputs.plan.num_queries});
+  EXPECT_EQ(sum_at(memberships, inputs.valid.logical_not().unsqueeze(1)), 0);
 }
 
-TEST_P(PlanProperties, SelfRuleHoldsOverAllGroupsOfAToken) {
-  if (GetParam().kind == AttentionKind::cross) GTEST_SKIP() << "across sequences no key is the query itself";
-  PatternCase other = GetParam();
-  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
-    const at::Tensor counts = make_inputs(GetParam(), sizes_of(seed)).plan.to_dense_counts();
-    // The same plan with itself allowed says what there would be to see.
-    other.group.self = SelfRule::allowed;
-    const at::Tensor all = make_inputs(other, sizes_of(seed)).plan.to_dense_counts();
-    const at::Tensor self = all.diagonal(0, 2, 3);
-    const at::Tensor others = all.sum(3) - self;
-    const bool alone_only = GetParam().group.self == SelfRule::only_if_alone;
-    const at::Tensor expected = alone_only ? at::where(others == 0, self, at::zeros_like(self)) : self;
-    ASSERT_TRUE(counts.diagonal(0, 2, 3).equal(expected)) << "seed " << seed;
-    ASSERT_TRUE((counts.sum(3) - counts.diagonal(0, 2, 3)).equal(others)) << "seed " << seed;
+// Over all groups of a token: itself only where there is nothing else to see.
+void expect_self_rule(const Counted& counted) {
+  if (counted.pattern_case.group.self != SelfRule::only_if_alone) return;
+  // The same plan with itself allowed says what there would be to see.
+  PatternCase other = counted.pattern_case;
+  other.group.self = SelfRule::allowed;
+  const at::Tensor all = make_inputs(other, counted.sizes).plan.to_dense_counts();
+  const at::Tensor self = all.diagonal(0, 2, 3);
+  const at::Tensor others = all.sum(3) - self;
+  const at::Tensor itself = counted.counts.diagonal(0, 2, 3);
+  EXPECT_TRUE(itself.equal(at::where(others == 0, self, at::zeros_like(self))));
+  EXPECT_TRUE((counted.counts.sum(3) - itself).equal(others));
+}
+
+TEST_P(PlanProperties, KeysObeyCausalityWindowsPaddingAndTheSelfRule) {
+  for (std::uint64_t seed = 0; seed < kSeeds && !HasFailure(); ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const Counted counted{GetParam(), sizes_of(seed)};
+    expect_no_later_key(counted);
+    expect_windows_not_exceeded(counted);
+    expect_no_padding(counted);
+    expect_self_rule(counted);
   }
 }
 
@@ -107,6 +115,8 @@ TEST_P(PlanProperties, PermutingTheBatchPermutesPlanAndResult) {
     }
     const Plan plan = support::plan_for(GetParam(), shuffled, sizes);
     ASSERT_TRUE(plan.to_dense_counts().equal(permuted(inputs.plan.to_dense_counts()))) << "seed " << seed;
+    // Attention is dearer than plans, and every third seed has every length with and without padding.
+    if (seed % 3 != 0) continue;
     const at::Tensor straight = attend(inputs.q, inputs.k, inputs.v, inputs.plan, {}).output;
     const at::Tensor result = attend(shuffled.q, shuffled.k, shuffled.v, plan, {}).output;
     ASSERT_TRUE(at::allclose(result, permuted(straight), 0.0, 1e-12)) << "seed " << seed;

@@ -18,7 +18,8 @@ namespace {
 TEST_F(CliRanks, OneTwoAndFourRanksTrainAlike) {
   // --check-every 1: weights, centroids, counts and tau are compared on all ranks after every step.
   for (const int ranks : {1, 2, 4}) {
-    expect_done(train("r" + std::to_string(ranks), ranks, 50) + "--check-every 1 --set train.checkpoint_every=1");
+    expect_done(train("r" + std::to_string(ranks), ranks, 25) +
+                "--check-every 1 --set train.checkpoint_every=1 --set train.eval_every=10");
   }
   const auto counts = tensors(checkpoint("r1", 1) / "model.safetensors", "centroids.counts");
   EXPECT_EQ(counts.size(), 2U);

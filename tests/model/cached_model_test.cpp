@@ -95,7 +95,8 @@ TEST_P(CachedModel, PredictsEveryOf4096PositionsAsTheWholePassDoes) {
   for (const MatmulPrecision precision : {MatmulPrecision::fp32, MatmulPrecision::bf16}) {
     const at::Tensor expected = model->logits(tokens, {.precision = precision});
     EXPECT_TRUE(at::equal(piece_by_piece(*model, tokens, 1, precision), expected)) << "one at a time";
-    EXPECT_TRUE(at::equal(piece_by_piece(*model, tokens, 3000, precision), expected)) << "after 3000 at once";
+    // The steps behind a long piece leave every window of it.
+    EXPECT_TRUE(at::equal(piece_by_piece(*model, tokens, 3700, precision), expected)) << "after 3700 at once";
   }
 }
 

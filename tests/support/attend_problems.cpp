@@ -1,12 +1,15 @@
 #include "support/attend_problems.h"
 
 #include "routing/attention/plan/plan_builder.h"
+#include "routing/core/hash.h"
 #include "support/pattern_cases.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
+#include <span>
+#include <unordered_map>
 
 namespace routing::support {
 namespace {
@@ -27,6 +30,47 @@ at::Tensor as_read(const at::Tensor& x) {
   return level_under_test.rounds() ? x.to(at::kBFloat16).to(at::kFloat) : x.to(at::kFloat);
 }
 
+// Of all that the reference reads.
+std::uint64_t hash_of(const AttendProblem& problem) {
+  XxHash64 hash;
+  const auto add = [&](const auto& value) { hash.update(std::as_bytes(std::span(&value, 1))); };
+  const AttendOptions& options = problem.options;
+  const Plan& plan = problem.plan;
+  for (const at::Tensor& tensor :
+       {problem.inputs.q, problem.inputs.k, problem.inputs.v, problem.gradient.output, problem.gradient.lse,
+        options.relative_key, options.relative_value, options.recency, options.dropout.sample_ids, plan.query_order,
+        plan.key_order, plan.groups, plan.unit_offsets}) {
+    add(tensor.defined() ? tensor.dim() : -1);
+    if (!tensor.defined()) continue;
+    for (const std::int64_t size : tensor.sizes()) add(size);
+    const at::Tensor row = tensor.contiguous();
+    hash.update({static_cast<const std::byte*>(row.data_ptr()), row.nbytes()});
+  }
+  for (const double number : {options.scale, options.merge_eps, options.dropout.probability}) add(number);
+  for (const std::int64_t number :
+       {plan.rules.lookback.value_or(-1), plan.rules.lookahead.value_or(-1),
+        static_cast<std::int64_t>(plan.rules.causal), static_cast<std::int64_t>(plan.rules.self),
+        static_cast<std::int64_t>(plan.rules.repeats), static_cast<std::int64_t>(options.merge),
+        static_cast<std::int64_t>(options.relative)}) {
+    add(number);
+  }
+  add(options.dropout.key);
+  return hash.digest();
+}
+
+Everything compute_reference(const AttendProblem& problem) {
+  const auto wide = [](const at::Tensor& x) { return x.defined() ? x.to(at::kDouble) : x; };
+  AttendOptions options = problem.options;
+  options.relative_key = wide(options.relative_key);
+  options.relative_value = wide(options.relative_value);
+  options.recency = wide(options.recency);
+  const AttendInputs inputs{wide(problem.inputs.q), wide(problem.inputs.k), wide(problem.inputs.v)};
+  Everything all;
+  all.result = attend_reference_forward(inputs, problem.plan, options);
+  all.d = attend_reference_backward({wide(problem.gradient.output), wide(problem.gradient.lse)}, all.result, inputs,
+                                    problem.plan, options);
+  return all;
+}
 }  // namespace
 
 LevelUnderTest::LevelUnderTest(Level level) : before_(kernels::active_isa()) {
@@ -73,17 +117,17 @@ Everything run_fused(const AttendProblem& problem) {
 }
 
 Everything run_reference(const AttendProblem& problem) {
-  const auto wide = [](const at::Tensor& x) { return x.defined() ? x.to(at::kDouble) : x; };
-  AttendOptions options = problem.options;
-  options.relative_key = wide(options.relative_key);
-  options.relative_value = wide(options.relative_value);
-  options.recency = wide(options.recency);
-  const AttendInputs inputs{wide(problem.inputs.q), wide(problem.inputs.k), wide(problem.inputs.v)};
-  Everything all;
-  all.result = attend_reference_forward(inputs, problem.plan, options);
-  all.d = attend_reference_backward({wide(problem.gradient.output), wide(problem.gradient.lse)}, all.result, inputs,
-                                    problem.plan, options);
-  return all;
+  static std::string test;
+  static std::unordered_map<std::uint64_t, Everything> known;
+  // The levels of a test run one after the other; what they share is of no use to the next test.
+  const std::string name = testing::UnitTest::GetInstance()->current_test_info()->name();
+  if (const std::string now = name.substr(0, name.find('/')); now != test) {
+    known.clear();
+    test = now;
+  }
+  const auto [place, is_new] = known.try_emplace(hash_of(problem));
+  if (is_new) place->second = compute_reference(problem);
+  return place->second;
 }
 
 void expect_close(const Everything& fused, const Everything& reference, const std::string& what) {

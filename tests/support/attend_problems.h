@@ -54,6 +54,7 @@ AttendInputs random_inputs(std::int64_t batch, std::int64_t tokens, std::int64_t
 std::vector<Plan> hand_made_plans(std::int64_t batch, std::int64_t tokens);
 
 Everything run_fused(const AttendProblem& problem);
+// In double. The levels of one test meet the same problems: each is worked out once.
 Everything run_reference(const AttendProblem& problem);
 
 // Within what float32 or, at levels that round, 8 bits of probabilities and their gradients allow.

@@ -49,7 +49,6 @@ at::Tensor dropout_of_group(const Plan& plan, std::int64_t unit, std::int64_t gr
                                   : unit / plan.heads;
   const std::uint64_t key = dropout_unit_key(options.dropout.key, sample, unit % plan.heads);
   at::Tensor factors = at::ones({plan.num_queries, plan.num_keys}, at::kDouble);
-  if (options.dropout.probability == 0.0) return factors.to(like.scalar_type());
   auto numbers = factors.accessor<double, 2>();
   for (std::int64_t i = 0; i < plan.num_queries; ++i) {
     for (std::int64_t j = 0; j < plan.num_keys; ++j) {
@@ -101,34 +100,36 @@ UnitResult by_masks(const at::Tensor& q, const at::Tensor& k, const at::Tensor& 
   std::vector<at::Tensor> factors_of_groups;
   for (std::int64_t g = 0; g < groups; ++g) {
     at::Tensor logits = at::mm(q, k.t());
-    at::Tensor values = v.unsqueeze(0).expand({q.size(0), v.size(0), v.size(1)});
+    at::Tensor values = v;  // [keys, value_dim], or of every query its own [queries, keys, value_dim]
     if (options.relative != RelativePosition::none) {
       const at::Tensor rows = table_rows(plan, first_group + g, options);
       if (options.relative_key.defined()) logits = logits + at::mm(q, options.relative_key.t()).gather(1, rows);
       if (options.relative_value.defined()) {
-        values = values + options.relative_value.index_select(0, rows.flatten()).view_as(values);
+        values = v + options.relative_value.index_select(0, rows.flatten()).view({q.size(0), v.size(0), v.size(1)});
       }
     }
     logits_of_groups.push_back((logits * options.scale + recency).masked_fill(masks[g].logical_not(), kMinusInfinity));
     values_of_groups.push_back(values);
-    factors_of_groups.push_back(dropout_of_group(plan, unit, g, options, q));
+    if (options.dropout.probability > 0.0) factors_of_groups.push_back(dropout_of_group(plan, unit, g, options, q));
   }
   if (groups == 0) {
     return {at::zeros({q.size(0), v.size(1)}, q.options()) + 0.0 * (q.sum() + k.sum() + v.sum()),
             at::full({q.size(0)}, kMinusInfinity, q.options())};
   }
   const at::Tensor logits = at::cat(logits_of_groups, 1);
-  const at::Tensor values = at::cat(values_of_groups, 1);
-  const at::Tensor factors = at::cat(factors_of_groups, 1);
-  at::Tensor p = safe_softmax(logits);
+  at::Tensor p;
   if (options.merge == Merge::mean) {
     const at::Tensor seeing = masks.any(2).to(q.scalar_type()).sum(0);
     std::vector<at::Tensor> p_of_groups;
     for (const at::Tensor& group_logits : logits_of_groups) p_of_groups.push_back(safe_softmax(group_logits));
     const at::Tensor divisor = seeing + options.merge_eps;
     p = at::cat(p_of_groups, 1) / at::where(seeing == 0.0, 1.0, divisor).unsqueeze(1);
+  } else {
+    p = safe_softmax(logits);
   }
-  return {at::bmm((p * factors).unsqueeze(1), values).squeeze(1), safe_logsumexp(logits)};
+  if (!factors_of_groups.empty()) p = p * at::cat(factors_of_groups, 1);
+  const at::Tensor values = at::cat(values_of_groups, -2);
+  return {values.dim() == 2 ? at::mm(p, values) : at::bmm(p.unsqueeze(1), values).squeeze(1), safe_logsumexp(logits)};
 }
 
 }  // namespace

@@ -27,17 +27,11 @@ std::vector<at::Tensor> gradients_of(const at::Tensor& scalar, const std::vector
   return gradients;
 }
 
-at::Tensor central_difference(const VectorFunction& function, const std::vector<at::Tensor>& inputs,
-                              const std::vector<at::Tensor>& direction) {
+// `moved_by` gives the inputs a step along the direction.
+template <class MovedBy>
+at::Tensor central_difference(const VectorFunction& function, const MovedBy& moved_by) {
   const at::NoGradGuard no_gradient;
-  const auto value_at = [&](double step) {
-    std::vector<at::Tensor> moved;
-    for (std::size_t index = 0; index < inputs.size(); ++index) {
-      moved.push_back(inputs[index].detach() + direction[index] * step);
-    }
-    return function(moved);
-  };
-  return (value_at(kStep) - value_at(-kStep)) / (2.0 * kStep);
+  return (function(moved_by(kStep)) - function(moved_by(-kStep))) / (2.0 * kStep);
 }
 
 double relative_difference(const at::Tensor& analytic, const at::Tensor& numeric) {
@@ -60,12 +54,38 @@ double jacobian_error(const VectorFunction& function, const std::vector<at::Tens
   for (std::size_t index = 0; index < inputs.size() && outputs.size(0) > 0; ++index) {
     const at::Tensor analytic = at::stack(rows[index]);
     for (std::int64_t element = 0; element < inputs[index].numel(); ++element) {
-      std::vector<at::Tensor> direction;
-      for (const at::Tensor& input : inputs) direction.push_back(at::zeros_like(input));
-      direction[index].view({-1})[element] = 1.0;
-      worst = std::max(
-          worst, relative_difference(analytic.select(1, element), central_difference(function, inputs, direction)));
+      const auto moved_by = [&](double step) {
+        std::vector<at::Tensor> moved = inputs;
+        moved[index] = inputs[index].detach().clone(at::MemoryFormat::Contiguous);
+        moved[index].data_ptr<double>()[element] += step;
+        return moved;
+      };
+      worst = std::max(worst, relative_difference(analytic.select(1, element), central_difference(function, moved_by)));
     }
+  }
+  return worst;
+}
+
+double jacobian_error_in_copies(const VectorFunction& function, const std::vector<at::Tensor>& inputs) {
+  const auto copies = [&](std::int64_t count) {
+    std::vector<at::Tensor> all;
+    for (const at::Tensor& input : inputs) all.push_back(input.detach().repeat_interleave(count, 0));
+    return all;
+  };
+  // Copy number o is asked for output o alone.
+  const std::int64_t outputs = function(copies(1)).size(1);
+  const auto leaves = leaves_of(copies(outputs));
+  const auto gradients = gradients_of(function(leaves).diagonal().sum(), leaves);
+  double worst = 0.0;
+  for (std::size_t index = 0; index < inputs.size(); ++index) {
+    const std::int64_t elements = inputs[index].numel();
+    const auto moved_by = [&](double step) {
+      std::vector<at::Tensor> moved = copies(elements);
+      moved[index].view({elements, elements}).diagonal().add_(step);
+      return moved;
+    };
+    const at::Tensor analytic = gradients[index].reshape({outputs, elements}).t();
+    worst = std::max(worst, relative_difference(analytic, central_difference(function, moved_by)));
   }
   return worst;
 }
@@ -83,7 +103,14 @@ double directional_error(const VectorFunction& function, const std::vector<at::T
       direction.push_back(random_tensor(inputs[index].sizes(), 100 * static_cast<std::uint64_t>(number) + index + 1));
       analytic = analytic + (gradients[index] * direction[index]).sum();
     }
-    const at::Tensor numeric = (central_difference(function, inputs, direction) * weights).sum();
+    const auto moved_by = [&](double step) {
+      std::vector<at::Tensor> moved;
+      for (std::size_t index = 0; index < inputs.size(); ++index) {
+        moved.push_back(inputs[index].detach() + direction[index] * step);
+      }
+      return moved;
+    };
+    const at::Tensor numeric = (central_difference(function, moved_by) * weights).sum();
     worst = std::max(worst, relative_difference(analytic, numeric));
   }
   return worst;

@@ -64,7 +64,7 @@ Trained train(const ExperimentConfig& config, int threads, int steps) {
 class EveryContent : public testing::TestWithParam<ContentCase> {};
 
 // Sizes that fill several blocks of 64 rows and leave a tail, so that threads really share the work.
-TEST_P(EveryContent, WeightsAfterTwentyStepsAreBitEqualForAnyNumberOfThreads) {
+TEST_P(EveryContent, WeightsAfterEightStepsAreBitEqualForAnyNumberOfThreads) {
   const int before = num_threads();
   for (const Precision precision : {Precision::fp32, Precision::bf16}) {
     ExperimentConfig config = GetParam().config;
@@ -76,9 +76,9 @@ TEST_P(EveryContent, WeightsAfterTwentyStepsAreBitEqualForAnyNumberOfThreads) {
     config.model.residual_dropout = 0.1;
     config.model.attention_dropout = 0.1;
     config.train.accumulation = 2;
-    const Trained one = train(config, 1, 20);
+    const Trained one = train(config, 1, 8);
     for (const int threads : {2, 3}) {
-      const Trained more = train(config, threads, 20);
+      const Trained more = train(config, threads, 8);
       EXPECT_EQ(one.losses, more.losses);
       expect_equal(one.tensors, more.tensors,
                    std::to_string(threads) + " threads " + std::string(to_string(precision)));

@@ -10,7 +10,7 @@
 namespace routing::attention_dropout_test {
 namespace {
 
-TEST(AttentionDropout, TensorFormAgreesWithTheScalarDefinition) {
+TEST(AttentionDropout, TensorFormAndLoopsAgreeWithTheScalarDefinition) {
   const std::vector<std::uint64_t> keys{1, 0xFFFFFFFFFFFFFFFFULL, 0x8000000080000000ULL};
   at::Tensor unit_keys = at::empty({3}, at::kLong);
   for (std::int64_t m = 0; m < 3; ++m) {
@@ -22,6 +22,10 @@ TEST(AttentionDropout, TensorFormAgreesWithTheScalarDefinition) {
   const double probability = 0.37;
   const at::Tensor factors =
       dropout_factors(unit_keys, groups, query_positions, key_positions, probability, at::kDouble);
+  for (const at::ScalarType type : {at::kDouble, at::kFloat}) {
+    EXPECT_TRUE(dropout_factors_by_loops(unit_keys, groups, query_positions, key_positions, probability, type)
+                    .equal(dropout_factors(unit_keys, groups, query_positions, key_positions, probability, type)));
+  }
   int kept_count = 0;
   for (std::int64_t m = 0; m < 3; ++m) {
     for (std::int64_t t = 0; t < 2; ++t) {

@@ -116,9 +116,10 @@ TileValues compute_scores(const Call& call, const TileBatch& batch) {
   }
   values.scores = values.scores.masked_fill(batch.visible.logical_not(), kMinusInfinity);
   if (call.unit_keys.defined()) {
+    const auto factors = call.q.is_cpu() ? dropout_factors_by_loops : dropout_factors;
     values.dropout_factor =
-        dropout_factors(call.unit_keys.index_select(0, batch.unit), batch.group_in_unit, batch.query_position,
-                        batch.key_position, call.options.dropout.probability, call.q.scalar_type());
+        factors(call.unit_keys.index_select(0, batch.unit), batch.group_in_unit, batch.query_position,
+                batch.key_position, call.options.dropout.probability, call.q.scalar_type());
   }
   return values;
 }

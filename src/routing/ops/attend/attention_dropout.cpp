@@ -57,6 +57,27 @@ at::Tensor dropout_factors(const at::Tensor& unit_keys, const at::Tensor& groups
   return (word0 >= drop_below(probability)).to(type) / (1.0 - probability);
 }
 
+at::Tensor dropout_factors_by_loops(const at::Tensor& unit_keys, const at::Tensor& groups,
+                                    const at::Tensor& query_positions, const at::Tensor& key_positions,
+                                    double probability, at::ScalarType type) {
+  const auto keys = unit_keys.accessor<std::int64_t, 1>();
+  const auto group = groups.accessor<std::int64_t, 1>();
+  const auto i = query_positions.accessor<std::int64_t, 2>();
+  const auto j = key_positions.accessor<std::int64_t, 2>();
+  const auto word = [](std::int64_t number) { return static_cast<std::uint32_t>(number); };
+  at::Tensor kept = at::empty({keys.size(0), i.size(1), j.size(1)}, at::kBool);
+  bool* next = kept.data_ptr<bool>();
+  for (std::int64_t m = 0; m < keys.size(0); ++m) {
+    for (std::int64_t query = 0; query < i.size(1); ++query) {
+      for (std::int64_t key = 0; key < j.size(1); ++key) {
+        *next++ = dropout_keeps(std::bit_cast<std::uint64_t>(keys[m]), word(group[m]), word(i[m][query]),
+                                word(j[m][key]), probability);
+      }
+    }
+  }
+  return kept.to(type) / (1.0 - probability);
+}
+
 at::Tensor dropout_unit_keys(const AttentionDropout& dropout, std::int64_t batch, std::int64_t heads) {
   at::Tensor keys = at::empty({batch * heads}, at::kLong);
   const at::Tensor ids =

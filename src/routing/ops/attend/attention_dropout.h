@@ -21,6 +21,10 @@ bool dropout_keeps(std::uint64_t unit_key, std::uint32_t group, std::uint32_t qu
 //   -> [m, t, j] of the given type, on the same device
 at::Tensor dropout_factors(const at::Tensor& unit_keys, const at::Tensor& groups, const at::Tensor& query_positions,
                            const at::Tensor& key_positions, double probability, at::ScalarType type);
+// The same on the CPU, without the hundred operations on tensors that Philox takes.
+at::Tensor dropout_factors_by_loops(const at::Tensor& unit_keys, const at::Tensor& groups,
+                                    const at::Tensor& query_positions, const at::Tensor& key_positions,
+                                    double probability, at::ScalarType type);
 
 // dropout_unit_key for every unit of a batch, as int64 [batch * heads] on the CPU.
 at::Tensor dropout_unit_keys(const AttentionDropout& dropout, std::int64_t batch, std::int64_t heads);
