@@ -29,7 +29,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-
 // How many steps fit into the minutes on this machine, from some steps on scattered bytes. Fixing their number before
 // the run lets the learning rate fall to its end in time, and keeps the run exactly resumable.
 std::int64_t timed_number_of_steps(const ExperimentConfig& config, double minutes) {

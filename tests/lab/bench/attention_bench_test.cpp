@@ -70,7 +70,8 @@ TEST(AttentionWork, WrongWordsAndSizesAreRefusedByName) {
     }
     return "";
   };
-  EXPECT_NE(message_of([] { attention_heads("treshold", kSmall); }).find("did you mean 'threshold'?"), std::string::npos);
+  EXPECT_NE(message_of([] { attention_heads("treshold", kSmall); }).find("did you mean 'threshold'?"),
+            std::string::npos);
   AttentionSizes longer = kSmall;
   longer.window = 97;
   const std::string message = message_of([&] { attention_heads("local", longer); });
@@ -79,7 +80,8 @@ TEST(AttentionWork, WrongWordsAndSizesAreRefusedByName) {
   AttentionSizes none = kSmall;
   none.heads = 0;
   EXPECT_NE(message_of([&] { attention_heads("local", none); }).find("heads is 0"), std::string::npos);
-  EXPECT_NE(message_of([] { parse_word<Pass>("forwards", "pass"); }).find("did you mean 'forward'?"), std::string::npos);
+  EXPECT_NE(message_of([] { parse_word<Pass>("forwards", "pass"); }).find("did you mean 'forward'?"),
+            std::string::npos);
   EXPECT_NE(message_of([] { parse_word<MatmulPrecision>("fp23", "precision"); }).find("did you mean 'fp32'?"),
             std::string::npos);
   EXPECT_EQ(parse_word<Pass>("forward+backward", "pass"), Pass::forward_backward);
