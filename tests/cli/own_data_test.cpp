@@ -19,11 +19,11 @@ namespace {
 
 using Json = nlohmann::json;
 
-// A model so small that a step takes milliseconds.
+// A model so small that a step takes milliseconds; all else is as one types it.
 const std::string kSmall =
     " --set model.layers=2 --set model.width=32 --set model.embedding_width=0 --set model.feedforward_width=64"
     " --set attention.heads=4 --set attention.content_heads=2 --set local.window=16 --set routing.window=16"
-    " --set routing.clusters=4 --set train.sequence_length=48 --set train.batch_size=2 --set train.log_every=2"
+    " --set routing.clusters=8 --set train.sequence_length=48 --set train.batch_size=2 --set train.log_every=2"
     " --set train.eval_every=4 --set train.eval_tokens=96 --set train.checkpoint_every=2 --set train.warmup_steps=2"
     " --set train.decay_steps=1000 --steps 4 ";
 
@@ -78,62 +78,53 @@ class OwnData : public Cli {
   const std::string bytes_ = "routing train --preset tiny-enwik8 --out run" + kSmall;
 };
 
-// Will be:  routing train --data ptb --tokens words --out run
 TEST_F(OwnData, AFolderLikePennTreebankAsWords) {
   write("ptb/ptb.train.txt", lines(300));
   write("ptb/ptb.valid.txt", lines(30));
   write("ptb/ptb.test.txt", lines(40));
   write("ptb/README", "what this is\n");
-  const std::string head = trains_and_evaluates(
-      "routing train --preset tiny-wikitext103 --set data.format=auto --data ptb --out run" + kSmall, "perplexity");
+  const std::string head =
+      trains_and_evaluates("routing train --data ptb --tokens words --out run" + kSmall, "perplexity");
   EXPECT_TRUE(contains(head, "1800 words in train, 180 words in valid, 240 words in test")) << head;
   EXPECT_TRUE(contains(head, "1 file is about the data and left out")) << head;
   EXPECT_EQ(json_of("routing eval run --quiet")["tokens"], 240);
 }
 
-// Will be:  routing train --data code --tokens bytes --out run
 TEST_F(OwnData, ANestedFolderOfCAsBytes) {
   write("code/main.c", lines(60, "of = main();"));
   write("code/deep/below/list.c", lines(60, "of = list();"));
   write("code/test/list_test.c", lines(20, "of = test();"));
   write("code/deep/program.o", std::string("\x7f\0ELF", 5));
-  const std::string head = trains_and_evaluates(bytes_ + "--set data.tokens=bytes --data code", "bits_per_byte");
+  const std::string head = trains_and_evaluates("routing train --data code --out run" + kSmall, "bits_per_byte");
   EXPECT_TRUE(contains(head, "1 binary file is left out, 1 file is in a folder called valid or test")) << head;
 }
 
-// Will be:  routing train --data table.csv --out run
 TEST_F(OwnData, Csv) {
   write("table.csv", "id,words\n" + lines(150, "of,a,table"));
-  trains_and_evaluates(bytes_ + "--data table.csv", "bits_per_byte");
+  trains_and_evaluates("routing train --data table.csv --out run" + kSmall, "bits_per_byte");
 }
 
-// Will be:  routing train --data pictures --out run
 TEST_F(OwnData, AFolderOfPngOfOneSize) {
   fs::create_directories(folder_ / "pictures");
   for (std::uint8_t i = 0; i < 60; ++i) {
     write_png(folder_ / "pictures" / (std::to_string(i) + ".png"),
               {.shape = {8, 8}, .values = std::vector<std::uint8_t>(192, i)});
   }
-  const std::string head = trains_and_evaluates(
-      "routing train --preset tiny-cifar10 --set data.format=auto --set model.image_height=8 --set "
-      "model.image_width=8 --data pictures --out run" +
-          kSmall,
-      "bits_per_dim");
+  const std::string head = trains_and_evaluates("routing train --data pictures --out run" + kSmall, "bits_per_dim");
   EXPECT_TRUE(contains(head, "pictures: images")) << head;
 }
 
-// Will be:  routing train --data text.gz --out run
 TEST_F(OwnData, ACompressedText) {
   write("text", lines(200));
   ASSERT_EQ(type("gzip text").exit_code, 0);
-  trains_and_evaluates(bytes_ + "--data text.gz", "bits_per_byte");
+  trains_and_evaluates("routing train --data text.gz --out run" + kSmall, "bits_per_byte");
 }
 
-// Will be:  cat *.txt | routing train --data - --out run
 TEST_F(OwnData, APipeWhoseRunGoesOnWithoutIt) {
   write("1.txt", lines(100));
   write("2.txt", lines(100, "of another"));
-  const std::string head = trains_and_evaluates("cat *.txt | " + bytes_ + "--data -", "bits_per_byte");
+  const std::string head =
+      trains_and_evaluates("cat *.txt | routing train --data - --out run" + kSmall, "bits_per_byte");
   EXPECT_TRUE(contains(head, "run/data/standard-input-")) << head;
   ASSERT_EQ(names_in("run/data").size(), 1U);
   EXPECT_EQ(text_of(folder_ / "run/data" / names_in("run/data")[0]),

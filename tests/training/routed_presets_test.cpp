@@ -69,6 +69,9 @@ std::string set_of(const std::string& preset) {
   for (const std::string set : {"wikitext103", "pg19", "cifar10", "imagenet64", "recall", "copy", "reverse"}) {
     if (preset.find(set) != std::string::npos) return set == "copy" || set == "reverse" ? "pairs" : set;
   }
+  if (preset == "my-images") return "cifar10";
+  if (preset == "my-words") return "wikitext103";
+  if (preset == "my-subwords") return "pg19";
   return "enwik8";
 }
 

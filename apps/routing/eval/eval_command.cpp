@@ -1,5 +1,6 @@
 #include "commands.h"
 #include "eval/eval_options.h"
+#include "inputs/run_files.h"
 #include "routing/core/error.h"
 #include "shell/engine.h"
 #include "shell/options.h"
@@ -68,6 +69,7 @@ Command add_eval(CLI::App& program, const ProgramOptions& program_options) {
             require<ConfigError>(
                 options->by_recurrence || (options->against.empty() && options->context == 0 && options->reach == 0),
                 "--against, --context and --reach are for --by-recurrence; give that too");
+            model_file(options->run, options->checkpoint);  // says at once what is missing
             return engine(program_options).eval(*options, program_options);
           }};
 }

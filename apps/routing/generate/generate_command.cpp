@@ -1,5 +1,6 @@
 #include "commands.h"
 #include "generate/generate_options.h"
+#include "inputs/run_files.h"
 #include "shell/engine.h"
 #include "shell/options.h"
 
@@ -20,6 +21,7 @@ Command add_generate(CLI::App& program, const ProgramOptions& program_options) {
   add_generate_options(*app, *arguments);
   return {app, [arguments, app, &program_options] {
             finish_generate_options(*app, *arguments);
+            model_file(arguments->run, arguments->checkpoint);  // says at once what is missing
             return engine(program_options).generate(*arguments, program_options);
           }};
 }

@@ -46,6 +46,11 @@ std::string hash_of(const Tokenizer& tokenizer) {
   return tokenizer.kind() == "bytes" ? DataFacts().tokenizer_hash : tokenizer.hash();
 }
 
+// WikiText has done it itself; its counts are known everywhere.
+WordsSeenOnce words_seen_once(const SourceFacts& facts) {
+  return facts.format == "wikitext" ? WordsSeenOnce::kept : WordsSeenOnce::unknown;
+}
+
 // The words or subwords of what train holds, or those of the file that is given.
 std::unique_ptr<Tokenizer> tokenizer_for(const DataConfig& config, TokenKind kind, const TextSource& source,
                                          const Cut& train) {
@@ -56,7 +61,7 @@ std::unique_ptr<Tokenizer> tokenizer_for(const DataConfig& config, TokenKind kin
   if (kind == TokenKind::words) {
     WordCounter counter;
     read_cut(source, train, [&](std::string_view text, bool) { counter.add(text); });
-    return counter.vocabulary();
+    return counter.vocabulary(words_seen_once(source.facts()));
   }
   SubwordTrainer trainer({.vocabulary_size = config.vocabulary_size});
   read_cut(source, train, [&](std::string_view text, bool) { trainer.add(text); });
@@ -324,8 +329,9 @@ fs::path cache_folder(const DataConfig& config, bool train_needed) {
   add(std::to_string(kVersion) + facts.format + std::string(to_string(data.tokens)));
   add(std::to_string(config.image_size) + config.split + facts.missing);
   if (!train_needed && facts.part("train") == nullptr) add("no train needed");
-  const bool made = data.tokens == TokenKind::subwords && config.vocabulary.empty();
-  add(made ? std::to_string(config.vocabulary_size) : "");
+  const bool made = config.vocabulary.empty();
+  add(made && data.tokens == TokenKind::subwords ? std::to_string(config.vocabulary_size) : "");
+  if (made && data.tokens == TokenKind::words && words_seen_once(facts) == WordsSeenOnce::unknown) add("once: unknown");
   if (!config.vocabulary.empty()) {
     const std::string vocabulary = read_file(config.vocabulary);
     add(hexadecimal(xxhash64(std::as_bytes(std::span(vocabulary)))));

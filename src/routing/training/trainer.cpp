@@ -298,7 +298,7 @@ TrainingResult Trainer::run_steps() {
   while (state_.step < train.steps && !votes.any()) {
     const StepResult step = take_step();
     remove_old_checkpoints();
-    result.last_loss_nats = step.loss_nats;
+    result.last_loss_nats = state_.loss_sum / static_cast<double>(state_.loss_steps);
     report_step(step);
     if (due(train.log_every)) log_step(step);
     if (due(train.eval_every)) evaluate();

@@ -59,7 +59,7 @@ enum class TrainingEnd { finished, out_of_time, interrupted };
 struct TrainingResult {
   TrainingEnd end = TrainingEnd::finished;
   TrainerState state = {};
-  double last_loss_nats = 0.0;  // of the last step; 0 if there was none
+  double last_loss_nats = 0.0;  // the mean of the last line of the log, or since it; 0 if there was no step
   double tokens_per_second = 0.0;
   // Of this part, in steps alone.
   std::int64_t steps = 0;

@@ -44,6 +44,17 @@ TEST(WordCounter, UnknownWordIsAddedWhereTheTextHasNone) {
   EXPECT_EQ(vocabulary_of("")->words(), (Words{"<eos>", "<unk>"}));
 }
 
+TEST(WordCounter, WordsSeenOnceTeachWhatUnknownWordsAreUnlessTheTextDoes) {
+  WordCounter counter;
+  counter.add("b a a once\n b twice\n");
+  counter.add("a other\n");
+  EXPECT_EQ(counter.vocabulary(WordsSeenOnce::unknown)->words(), (Words{"<eos>", "a", "b", "<unk>"}));
+  EXPECT_EQ(counter.vocabulary()->words(), (Words{"<eos>", "a", "b", "once", "twice", "other", "<unk>"}));
+  counter.add("<unk>\n");
+  EXPECT_EQ(counter.vocabulary(WordsSeenOnce::unknown)->words(),
+            (Words{"<eos>", "a", "b", "once", "twice", "other", "<unk>"}));
+}
+
 TEST(WordVocabularyTest, LineEndsAreTokensAndUnknownWordsBecomeUnk) {
   const auto vocabulary = vocabulary_of(" b a \n a <unk> \n");  // a 1, b 2, <unk> 3
   EXPECT_EQ(ids_of(*vocabulary, " \n b a new \n\n<unk>"), (Ids{0, 2, 1, 3, 0, 0, 3}));

@@ -137,7 +137,8 @@ void WordCounter::add(std::string_view text) {
   walk(text, on_word, [&] { ++tokens_; });
 }
 
-std::unique_ptr<WordVocabulary> WordCounter::vocabulary() const {
+std::unique_ptr<WordVocabulary> WordCounter::vocabulary(WordsSeenOnce once) const {
+  const bool has_unknown = words_.find(WordVocabulary::kUnknown) != StringTable::kAbsent;
   std::vector<std::int32_t> places(times_.size());
   std::iota(places.begin(), places.end(), 0);
   std::stable_sort(places.begin(), places.end(), [&](std::int32_t one, std::int32_t other) {
@@ -145,8 +146,11 @@ std::unique_ptr<WordVocabulary> WordCounter::vocabulary() const {
   });
   std::vector<std::string> words{std::string(WordVocabulary::kEnd)};
   words.reserve(places.size() + 2);
-  for (const std::int32_t place : places) words.emplace_back(words_[place]);
-  if (words_.find(WordVocabulary::kUnknown) == StringTable::kAbsent) words.emplace_back(WordVocabulary::kUnknown);
+  for (const std::int32_t place : places) {
+    if (once == WordsSeenOnce::unknown && !has_unknown && times_[static_cast<std::size_t>(place)] == 1) break;
+    words.emplace_back(words_[place]);
+  }
+  if (!has_unknown) words.emplace_back(WordVocabulary::kUnknown);
   return std::make_unique<WordVocabulary>(std::move(words));
 }
 

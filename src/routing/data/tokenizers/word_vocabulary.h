@@ -55,6 +55,14 @@ class WordVocabulary : public Tokenizer {
   std::int32_t unknown_id_ = 0;
 };
 
+// What becomes of words that a text has only once.
+enum class WordsSeenOnce {
+  kept,
+  // They are <unk>, unless the text has that word itself: otherwise nothing would be learned about unknown words, and a
+  // held-out text would cost whatever chance says.
+  unknown,
+};
+
 // Counts the words of a text to make its vocabulary: <eos>, then the types by falling frequency, those that are equally
 // frequent by first appearance. <unk> is a word like any other if the text has it, and the last one if it has not.
 class WordCounter {
@@ -63,7 +71,7 @@ class WordCounter {
   void add(std::string_view text);
   std::int64_t types() const { return words_.size(); }  // without <eos>
   std::int64_t tokens() const { return tokens_; }       // with one <eos> per line end
-  std::unique_ptr<WordVocabulary> vocabulary() const;
+  std::unique_ptr<WordVocabulary> vocabulary(WordsSeenOnce once = WordsSeenOnce::kept) const;
 
  private:
   StringTable words_;                // in the order of first appearance
