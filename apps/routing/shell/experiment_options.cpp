@@ -22,7 +22,7 @@ void add_experiment_options(CLI::App& app, ExperimentOptions& options) {
        "any file, read as bytes; folder of texts; data set; 'code/**/*.c'; - for a pipe. Texts: repeatable"},
       options.data);
   run_group.flag(kRequireWholeFlag, options.require_whole);
-  run_group.add_key({"--steps N", "optimiser steps"}, "train.steps", given);
+  run_group.add_key({"--steps N", "optimiser steps of the whole run"}, "train.steps", given);
   run_group.add_key({"--minutes M", "end after M minutes of the whole run, resumed parts included"}, "train.minutes",
                     given);
   run_group.add_key({"--seed N", "fixes weights, data order and dropout"}, "train.seed", given);
