@@ -55,7 +55,7 @@ TEST_F(CliOwnTraining, ShortOptionsAreKeys) {
 TEST_F(CliOwnTraining, MinutesBecomeStepsWithAWarmUpThatFits) {
   const Outcome outcome = run("train --data text --out run --minutes 0.03 --layers 1 --width 16 --sequence-length 64");
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_TRUE(contains(outcome.err, "timing a few steps to see what fits into 0.0 minutes")) << outcome.err;
+  EXPECT_TRUE(contains(outcome.err, "timing a few steps to see what fits into 0.03 minutes")) << outcome.err;
   const std::string config = config_of("run");
   const auto number = [&](const std::string& key) {
     const std::size_t at = ("\n" + config).find("\n" + key + " = ");

@@ -1,5 +1,6 @@
 #include "analyze/analyze_options.h"
 #include "commands.h"
+#include "inputs/run_files.h"
 #include "shell/engine.h"
 #include "shell/options.h"
 #include "shell/usage_error.h"
@@ -79,6 +80,7 @@ Command add_analyze_attention(CLI::App& analyze, const ProgramOptions& program) 
             options->standard_input = options->dash == "-" || options->file == "-";
             if (options->file == "-") options->file.clear();
             require_one_source(*options, *app);
+            model_file(options->model.run, options->model.checkpoint);  // says at once what is missing
             return engine(program).analyze_attention(*options, program);
           }};
 }

@@ -1,5 +1,6 @@
 #include "analyze/analyze_options.h"
 #include "commands.h"
+#include "inputs/run_files.h"
 #include "shell/engine.h"
 #include "shell/options.h"
 
@@ -19,7 +20,10 @@ Command add_analyze_jsd(CLI::App& analyze, const ProgramOptions& program) {
   OptionGroup data(*app, "Data");
   data.add({"--draws N", "of a random pair of heads and a random sequence"}, options->draws, whole_number(1, 1000000));
   OptionGroup(*app, "Output").flag({"--published", "the paper's figures beside them"}, options->published);
-  return {app, [options, &program] { return engine(program).analyze_jsd(*options, program); }};
+  return {app, [options, &program] {
+            model_file(options->common.model.run, options->common.model.checkpoint);  // says at once what is missing
+            return engine(program).analyze_jsd(*options, program);
+          }};
 }
 
 }  // namespace routing

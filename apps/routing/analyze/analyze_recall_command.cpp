@@ -1,5 +1,6 @@
 #include "analyze/analyze_options.h"
 #include "commands.h"
+#include "inputs/run_files.h"
 #include "shell/engine.h"
 #include "shell/options.h"
 
@@ -17,7 +18,10 @@ Command add_analyze_recall(CLI::App& analyze, const ProgramOptions& program) {
                               "beside as many recent and as many random keys.",
                               "routing analyze recall runs/first --out recall.png");
   add_head_analysis_options(*app, *options);
-  return {app, [options, &program] { return engine(program).analyze_recall(*options, program); }};
+  return {app, [options, &program] {
+            model_file(options->model.run, options->model.checkpoint);  // says at once what is missing
+            return engine(program).analyze_recall(*options, program);
+          }};
 }
 
 }  // namespace routing

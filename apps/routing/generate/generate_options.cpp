@@ -73,6 +73,17 @@ void add_output_options(CLI::App& app, GenerateArguments& arguments) {
   output.flag({"--json", "a JSON object per sample, each on its line"}, arguments.json);
 }
 
+std::string without_escapes(const std::string& text) {
+  std::string result;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char next = text[i] == '\\' && i + 1 < text.size() ? text[i + 1] : ' ';
+    const bool escaped = next == 'n' || next == 't' || next == '\\';
+    result += !escaped ? text[i] : next == 'n' ? '\n' : next == 't' ? '\t' : next;
+    if (escaped) ++i;
+  }
+  return result;
+}
+
 }  // namespace
 
 void add_generate_options(CLI::App& app, GenerateArguments& arguments) {
@@ -93,17 +104,6 @@ void refuse_given(const GenerateArguments& arguments, const std::vector<std::str
     if (!arguments.has(name)) continue;
     throw UsageError(std::string(name).append(" ").append(reason), std::string("leave out ").append(name));
   }
-}
-
-std::string without_escapes(const std::string& text) {
-  std::string result;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char next = text[i] == '\\' && i + 1 < text.size() ? text[i + 1] : ' ';
-    const bool escaped = next == 'n' || next == 't' || next == '\\';
-    result += !escaped ? text[i] : next == 'n' ? '\n' : next == 't' ? '\t' : next;
-    if (escaped) ++i;
-  }
-  return result;
 }
 
 void finish_generate_options(const CLI::App& app, GenerateArguments& arguments) {

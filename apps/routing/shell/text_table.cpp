@@ -92,9 +92,13 @@ std::string text_table(std::vector<TableColumn> columns, std::vector<std::vector
   return text;
 }
 
-std::size_t output_width() {
+std::size_t terminal_width(int file) {
   winsize size{};
-  return ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+  return ::ioctl(file, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
+std::size_t output_width() {
+  return terminal_width(STDOUT_FILENO);
 }
 
 }  // namespace routing

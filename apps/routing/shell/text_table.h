@@ -19,7 +19,9 @@ struct TableColumn {
 // to 12 letters, with a … for what is gone; if that is not enough, columns go from the right.
 std::string text_table(std::vector<TableColumn> columns, std::vector<std::vector<std::string>> rows, std::size_t width);
 
-// Of standard output; 0 if it is not a terminal.
+// Columns of the terminal behind a file; 0 if there is none.
+std::size_t terminal_width(int file);
+// Of standard output.
 std::size_t output_width();
 
 }  // namespace routing

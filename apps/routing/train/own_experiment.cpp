@@ -69,10 +69,11 @@ Fit fit_of(const ExperimentConfig& config, TrainingDisplay& display) {
   StepTimer timer(data->config(), data.get());
   const double step = seconds_per_step([&] { return timer.seconds_of_a_step(); }, timing_limits(train.minutes));
   const auto all = static_cast<double>(steps_that_fit(kShareForTraining * train.minutes, step));
-  // Forward alone is a third of a step. What evaluations read of all the text is not known here; a little, usually.
+  // Forward alone is a third of a step. Evaluations of a whole part may take long: one, at the end.
   const auto tokens = static_cast<double>(train.accumulation * train.batch_size * train.sequence_length);
   const double evaluation = static_cast<double>(std::max(kUsualEvaluation, train.eval_tokens)) / tokens / 3.0;
-  const double evaluations = std::clamp(std::floor(kShareForEvaluations * all / evaluation), 1.0, kMostEvaluations);
+  const double most = train.eval_tokens == 0 ? 1.0 : kMostEvaluations;
+  const double evaluations = std::clamp(std::floor(kShareForEvaluations * all / evaluation), 1.0, most);
   return {.steps = std::max<std::int64_t>(10, static_cast<std::int64_t>(all - evaluations * evaluation)),
           .evaluations = static_cast<std::int64_t>(evaluations)};
 }
@@ -82,7 +83,8 @@ Fit fit_of(const ExperimentConfig& config, TrainingDisplay& display) {
 ExperimentConfig fitted_to_minutes(ExperimentConfig config, const ExperimentOptions& options,
                                    TrainingDisplay& display) {
   TrainConfig& train = config.train;
-  display.say("timing a few steps to see what fits into " + fixed_digits(train.minutes, 1) + " minutes");
+  display.say("timing a few steps to see what fits into " + fixed_digits(train.minutes, train.minutes < 1.0 ? 2 : 1) +
+              " minutes");
   const Fit fit = fit_of(config, display);
   train.steps = fit.steps;
   // A neighbour on the machine should not take the end of the schedule, where most is gained.

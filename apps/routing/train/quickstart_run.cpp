@@ -2,6 +2,7 @@
 #include "lab/figures/pattern_figure.h"
 #include "lab/figures/pattern_gallery.h"
 #include "lab/measure/step_timer.h"
+#include "lab/runs/run_history.h"
 #include "routing/config/resolve.h"
 #include "routing/training/trainer.h"
 #include "shell/engine.h"
@@ -75,17 +76,17 @@ ExperimentConfig quickstart_config(const QuickstartOptions& options, TrainingDis
 
 // The curves of metrics.jsonl beside what compressors do.
 CurvesFigure curves_of(const fs::path& metrics, const std::vector<ReferenceLine>& references) {
+  const RunHistory history = read_run_history(metrics);
   Curve train{.name = "training"};
   Curve valid{.name = "validation", .points = true};
-  for (const auto& object : read_metrics(metrics)) {
-    const auto add = [&](Curve& curve, const char* key) {
-      if (!object.contains(key) || object.at(key).is_null()) return;
-      curve.x.push_back(object.at("step").get<double>());
-      curve.y.push_back(object.at(key).get<double>());
-    };
-    add(train, "train_bits_per_byte");
-    add(valid, "eval_bits_per_byte");
-  }
+  const auto add = [](Curve& curve, const std::vector<HistoryPoint>& points) {
+    for (const HistoryPoint& point : points) {
+      curve.x.push_back(static_cast<double>(point.step));
+      curve.y.push_back(point.value);
+    }
+  };
+  add(train, history.training);
+  add(valid, history.evaluation);
   return {.title = "Bits per byte while training",
           .x_label = "step",
           .y_label = "bits per byte",

@@ -4,12 +4,12 @@
 #include "routing/evaluation/measures.h"
 #include "routing/training/progress.h"
 #include "shell/interrupts.h"
+#include "shell/text_table.h"
 
 #include <fmt/core.h>
 #include <iomanip>
 #include <iostream>
 #include <sstream>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 namespace routing {
@@ -21,9 +21,9 @@ constexpr double kNewestShare = 0.1;
 constexpr std::chrono::milliseconds kTerminalPause{100};
 constexpr std::chrono::seconds kPlainPause{10};
 
-int terminal_width() {
-  winsize size{};
-  return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : kUsualWidth;
+int bar_width() {
+  const std::size_t width = terminal_width(STDERR_FILENO);
+  return width > 0 ? static_cast<int>(width) : kUsualWidth;
 }
 
 std::string in_millions(std::int64_t count) {
@@ -76,7 +76,7 @@ void TrainingDisplay::on_step(const StepReport& report) {
                           .tokens_per_second = report.tokens_per_second,
                           .seconds_elapsed = report.seconds,
                           .seconds_left = report.seconds_left};
-  draw(terminal_ ? progress_line(progress, terminal_width()) : plain_progress_line(progress));
+  draw(terminal_ ? progress_line(progress, bar_width()) : plain_progress_line(progress));
 }
 
 void TrainingDisplay::evaluation_progress(std::int64_t windows_done, std::int64_t windows) {
@@ -85,7 +85,7 @@ void TrainingDisplay::evaluation_progress(std::int64_t windows_done, std::int64_
 
 void TrainingDisplay::progress(const std::string& unit, std::int64_t done, std::int64_t all) {
   if (quiet_ || !(time_to_draw() || done == all)) return;
-  draw(terminal_ ? progress_line({.step = done, .total_steps = all}, terminal_width())
+  draw(terminal_ ? progress_line({.step = done, .total_steps = all}, bar_width())
                  : unit + " " + std::to_string(done) + " of " + std::to_string(all));
 }
 

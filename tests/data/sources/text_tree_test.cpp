@@ -35,6 +35,12 @@ TEST_F(TextTrees, EveryTextBelowAFolderIsFoundAndBinaryFilesAreCounted) {
   const TextTree tree = texts_below(folder());
   EXPECT_EQ(below(tree), (std::vector<std::string>{"a/deep/er/x.h", "a/notes", "a/text.gz", "b.c"}));
   EXPECT_EQ(tree.binary_files, 1);
+  EXPECT_EQ(tree.links, 0);
+  std::filesystem::create_symlink(folder() / "nowhere", folder() / "gone.txt");
+  std::filesystem::create_directory_symlink(folder() / "a", folder() / "again");
+  std::filesystem::create_symlink(folder() / "b.c", folder() / "same.c");
+  EXPECT_EQ(texts_below(folder()).links, 2) << "a link to a file is that file";
+  EXPECT_EQ(texts_below(folder()).files.size(), 5U);
   EXPECT_THROW(texts_below(folder() / "gone"), FileError);
 }
 

@@ -90,7 +90,13 @@ void sort_into_parts(const std::vector<Place>& places, const std::string& name, 
   }
   std::vector<std::string> notes;
   std::int64_t binary_files = 0;
-  for (const Place& place : places) binary_files += place.tree.binary_files;
+  std::int64_t links = 0;
+  for (const Place& place : places) {
+    binary_files += place.tree.binary_files;
+    links += place.tree.links;
+  }
+  if (links > 0)
+    notes.push_back(counted(static_cast<std::size_t>(links), "link to a folder or to nothing", "left out"));
   if (binary_files > 0) notes.push_back(counted(static_cast<std::size_t>(binary_files), "binary file", "left out"));
   if (!named.empty() && unnamed.empty()) {
     for (const std::string part : {"train", "valid", "test"}) {

@@ -41,9 +41,10 @@ void add_file(const fs::path& file, TextTree& tree) {
   }
 }
 
-// Visits every file that is not hidden, with all folders on the way.
+// Visits every file that is not hidden, with all folders on the way. Returns how many links lead to no file.
 template <class Visit>
-void for_each_file(const fs::path& folder, const Visit& visit) {
+std::int64_t for_each_file(const fs::path& folder, const Visit& visit) {
+  std::int64_t links = 0;
   std::error_code failure;
   fs::recursive_directory_iterator entries(folder, failure);
   require<FileError>(!failure, folder.string(), ": cannot be listed: ", failure.message(), "; check its permissions");
@@ -53,10 +54,13 @@ void for_each_file(const fs::path& folder, const Visit& visit) {
       entries.disable_recursion_pending();
     } else if (entries->is_regular_file(failure)) {
       visit(last);
+    } else if (entries->is_symlink(failure)) {
+      ++links;
     }
     entries.increment(failure);
     require<FileError>(!failure, last.string(), ": cannot be listed: ", failure.message(), "; check its permissions");
   }
+  return links;
 }
 
 // Do the names of a path, from here on, fit those of a pattern? ** stands for any number of folders.
@@ -122,7 +126,7 @@ bool is_program_source(const fs::path& file) {
 
 TextTree texts_below(const fs::path& folder) {
   TextTree tree;
-  for_each_file(folder, [&](const fs::path& file) { add_file(file, tree); });
+  tree.links = for_each_file(folder, [&](const fs::path& file) { add_file(file, tree); });
   std::sort(tree.files.begin(), tree.files.end());
   return tree;
 }

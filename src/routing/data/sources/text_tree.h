@@ -11,6 +11,7 @@ namespace routing {
 struct TextTree {
   std::vector<std::filesystem::path> files;  // sorted by path
   std::int64_t binary_files = 0;             // left out: they hold a zero byte
+  std::int64_t links = 0;                    // left out: to folders, which are not followed, or to nothing
 };
 
 // All files below a folder, of whatever extension: but for hidden ones and folders, and binary files. What ends in .gz
