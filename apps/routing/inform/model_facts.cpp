@@ -34,6 +34,15 @@ Reach reach_of(const RandomPattern& pattern, std::int64_t /*n*/) {
 Reach reach_of(const LshPattern& pattern, std::int64_t /*n*/) {
   return {pattern.window, pattern.rounds};
 }
+Reach reach_of(const FixedPattern& pattern, std::int64_t n) {
+  return {(n + pattern.stride - 1) / pattern.stride * pattern.summary};
+}
+Reach reach_of(const Local2dPattern& pattern, std::int64_t /*n*/) {
+  return {3 * (pattern.rows + pattern.above) * (pattern.columns + 2 * pattern.beside)};
+}
+Reach reach_of(const SpanPattern& pattern, std::int64_t /*n*/) {
+  return {pattern.limit + pattern.ramp};
+}
 Reach reach_of(const RoutingPattern& pattern, std::int64_t /*n*/) {
   switch (pattern.selection) {
     case RoutingSelection::balanced:

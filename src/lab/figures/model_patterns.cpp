@@ -32,11 +32,23 @@ struct CaptionOf {
     if (routing.selection == RoutingSelection::balanced) return clusters + " of their best " + window;
     return clusters + ", last " + window + " of its own";
   }
+  std::string operator()(const FixedPattern& fixed) const {
+    return "last " + std::to_string(fixed.summary) + " of every " + std::to_string(fixed.stride);
+  }
+  std::string operator()(const Local2dPattern& local) const {
+    return "blocks of " + std::to_string(local.rows) + " x " + std::to_string(local.columns) + " pixels";
+  }
+  std::string operator()(const SpanPattern& span) const {
+    return "a learned span of at most " + std::to_string(span.limit);
+  }
 };
 
 struct WindowOf {
   std::int64_t operator()(const FullPattern&) const { return 0; }
   std::int64_t operator()(const StridedPattern& strided) const { return strided.stride; }
+  std::int64_t operator()(const FixedPattern& fixed) const { return fixed.stride; }
+  std::int64_t operator()(const Local2dPattern& local) const { return 3 * local.rows * local.image_width; }
+  std::int64_t operator()(const SpanPattern& span) const { return span.limit; }
   // Local, random, LSH and routing.
   template <class Pattern>
   std::int64_t operator()(const Pattern& pattern) const {

@@ -96,6 +96,9 @@ void validate_pattern(const std::string& where, const PatternConfig& pattern, At
             validate_lookahead(where, kind, lsh.lookahead);
           },
           [&](const RoutingPattern& routing) { validate_routing(where, routing, kind); },
+          [&](const FixedPattern& fixed) { require_at_least(where, "stride", fixed.stride, 1); },
+          [&](const Local2dPattern& local) { require_at_least(where, "rows", local.rows, 1); },
+          [&](const SpanPattern& span) { require_at_least(where, "limit", span.limit, 1); },
       },
       pattern);
 }
@@ -108,7 +111,10 @@ PatternKind pattern_kind(const PatternConfig& pattern) {
                                [](const StridedPattern&) { return PatternKind::strided; },
                                [](const RandomPattern&) { return PatternKind::random; },
                                [](const LshPattern&) { return PatternKind::lsh; },
-                               [](const RoutingPattern&) { return PatternKind::routing; }},
+                               [](const RoutingPattern&) { return PatternKind::routing; },
+                               [](const FixedPattern&) { return PatternKind::fixed; },
+                               [](const Local2dPattern&) { return PatternKind::local2d; },
+                               [](const SpanPattern&) { return PatternKind::span; }},
                     pattern);
 }
 

@@ -26,7 +26,7 @@ struct FullPattern {
 
 enum class LocalForm {
   sliding,  // the last `window` tokens, itself included
-  block,    // the authors' code: its own block and the one before (and after, when bidirectional)
+  block,    // the authors' code: its own block and the ones before (and after, when bidirectional)
 };
 constexpr auto words_of(LocalForm) {
   using enum LocalForm;
@@ -39,6 +39,9 @@ struct LocalPattern {
   std::int64_t window = 256;
   // Sliding and bidirectional only: keys after the query. Absent means window - 1, as many as before it.
   std::optional<std::int64_t> lookahead = std::nullopt;
+  // Blocks only: how many blocks beside its own a block reads on each side. 0 is its own block alone, the first half of
+  // the Sparse Transformer's fixed attention.
+  std::int64_t flange = 1;
   friend bool operator==(const LocalPattern&, const LocalPattern&) = default;
 };
 
@@ -46,6 +49,35 @@ struct LocalPattern {
 struct StridedPattern {
   std::int64_t stride = 64;
   friend bool operator==(const StridedPattern&, const StridedPattern&) = default;
+};
+
+// S_i = {j <= i : j mod stride >= stride - summary}: every query reads the last `summary` tokens of each cell of
+// `stride` tokens, which sum the cell up (Child et al. 2019, fixed attention).
+struct FixedPattern {
+  std::int64_t stride = 64;
+  std::int64_t summary = 8;
+  friend bool operator==(const FixedPattern&, const FixedPattern&) = default;
+};
+
+// Images in raster order, three values per pixel: the pixels of a block of rows x columns read their own block and the
+// pixels `above` it and `beside` it (Parmar et al. 2018, local attention in two dimensions). In pixels.
+struct Local2dPattern {
+  std::int64_t rows = 8;
+  std::int64_t columns = 8;
+  std::int64_t above = 8;
+  std::int64_t beside = 8;
+  std::int64_t image_width = 0;  // that of model.image_width
+  friend bool operator==(const Local2dPattern&, const Local2dPattern&) = default;
+};
+
+// S_i = {j : 0 <= i - j < z + ramp} with a learned span z per head, at most `limit`; a key at distance x weighs
+// clamp((ramp + z - x) / ramp, 0, 1) (Sukhbaatar et al. 2019).
+struct SpanPattern {
+  std::int64_t limit = 1024;
+  std::int64_t ramp = 32;
+  double initial = 0.0;   // the first z, as a share of limit
+  double penalty = 2e-6;  // added to the loss: this times the mean of all z of a layer, in tokens
+  friend bool operator==(const SpanPattern&, const SpanPattern&) = default;
 };
 
 // `groups` sets of `window` random positions each: the paper's Random Transformer.
@@ -64,15 +96,22 @@ struct LshPattern {
   friend bool operator==(const LshPattern&, const LshPattern&) = default;
 };
 
-using PatternConfig =
-    std::variant<FullPattern, LocalPattern, StridedPattern, RandomPattern, LshPattern, RoutingPattern>;
+using PatternConfig = std::variant<FullPattern, LocalPattern, StridedPattern, RandomPattern, LshPattern, RoutingPattern,
+                                   FixedPattern, Local2dPattern, SpanPattern>;
 
 // Which of them, as a word of the configuration.
-enum class PatternKind { local, full, strided, random, lsh, routing };
+enum class PatternKind { local, full, strided, random, lsh, routing, fixed, local2d, span };
 constexpr auto words_of(PatternKind) {
   using enum PatternKind;
-  return std::to_array<Word<PatternKind>>(
-      {{local, "local"}, {full, "full"}, {strided, "strided"}, {random, "random"}, {lsh, "lsh"}, {routing, "routing"}});
+  return std::to_array<Word<PatternKind>>({{local, "local"},
+                                           {full, "full"},
+                                           {strided, "strided"},
+                                           {random, "random"},
+                                           {lsh, "lsh"},
+                                           {routing, "routing"},
+                                           {fixed, "fixed"},
+                                           {local2d, "local2d"},
+                                           {span, "span"}});
 }
 PatternKind pattern_kind(const PatternConfig& pattern);
 std::string pattern_name(const PatternConfig& pattern);  // the word of its kind
@@ -129,10 +168,12 @@ void validate(const AttentionConfig& config);
 // The part of it that concerns one group; `where` begins the message.
 void validate_head_group(const std::string& where, const HeadGroupConfig& group, AttentionKind kind);
 
-// Layers first … last, counted from 0 at the bottom; numbers below 0 count from the top (-1 is the last layer).
+// Every `step`-th of the layers first … last, counted from 0 at the bottom; numbers below 0 count from the top (-1 is
+// the last layer).
 struct LayerRange {
   std::int64_t first = 0;
   std::int64_t last = -1;
+  std::int64_t step = 1;
   friend bool operator==(const LayerRange&, const LayerRange&) = default;
 };
 

@@ -27,6 +27,7 @@ enum class PositionKind {
   none,
   sinusoidal,  // sines and cosines added to the embeddings; any length
   learned,     // a table per sequence, of train.source_length or train.sequence_length rows
+  factored,    // two tables: of the cell of model.position_stride tokens and of the place in it (Child et al. 2019)
 };
 
 // What a sequence shifted right begins with, and what model.input_dropout puts in place of a token. Images have a
@@ -42,7 +43,8 @@ struct ModelConfig {
   // Layers of an encoder that reads a source sequence; the `layers` then also read what it makes of it
   // (cross-attention). 0 means that there is no source: a decoder only.
   std::int64_t encoder_layers = 0;
-  PositionKind positions = PositionKind::none;  // of an encoder-decoder
+  PositionKind positions = PositionKind::none;
+  std::int64_t position_stride = 128;  // of factored positions
   std::int64_t width = 256;
   std::int64_t embedding_width = 0;  // 0 means width
   std::int64_t feedforward_width = 1024;
@@ -62,6 +64,12 @@ struct ModelConfig {
   // channel. 0 means text.
   std::int64_t image_height = 0;
   std::int64_t image_width = 0;
+  // Adaptive embeddings and softmax (Baevski & Auli 2019, Grave et al. 2017): the vocabulary, most frequent first, is
+  // cut at these ids into bands ("20000,60000"); empty means one band, the plain table.
+  std::string bands;
+  double band_factor = 4.0;             // each band's vectors are this many times narrower than the band's before
+  bool adaptive_input = false;          // embeddings by bands
+  bool adaptive_output = false;         // the loss by bands; tied_output shares the bands' tables with the input
   bool checkpoint_activations = false;  // recompute each layer in the backward pass instead of keeping it
   friend bool operator==(const ModelConfig&, const ModelConfig&) = default;
 };
@@ -96,7 +104,29 @@ struct PatternSections {
   HeadGroupConfig strided{.pattern = StridedPattern{}};
   HeadGroupConfig random{.pattern = RandomPattern{}};
   HeadGroupConfig lsh{.pattern = LshPattern{}, .shared_query_key = true, .self = SelfRule::only_if_alone};
+  HeadGroupConfig fixed{.pattern = FixedPattern{}};
+  HeadGroupConfig local2d{.pattern = Local2dPattern{}};
+  HeadGroupConfig span{.pattern = SpanPattern{}, .relative = RelativePosition::true_offset};
   friend bool operator==(const PatternSections&, const PatternSections&) = default;
+};
+
+// How a compressed memory sums up `rate` neighbouring tokens (Rae et al. 2020).
+enum class Compression {
+  mean,
+  max,
+  convolution,
+  most_used,  // keeps the tokens that attention read most
+};
+
+// What a layer remembers of the segments before: the inputs that it had there, without gradients (Transformer-XL), and
+// older ones compressed (Compressive Transformer). In training each stream of train.order = contiguous has its own.
+struct MemoryConfig {
+  std::int64_t length = 0;      // tokens; 0 means no memory
+  std::int64_t compressed = 0;  // places for compressed tokens beyond them
+  std::int64_t rate = 4;        // tokens that become one of them
+  Compression compression = Compression::convolution;
+  double reconstruction = 1.0;  // weight of the loss that teaches the compression, apart from the main one
+  friend bool operator==(const MemoryConfig&, const MemoryConfig&) = default;
 };
 
 enum class DataFormat {
@@ -189,6 +219,7 @@ struct EvalConfig {
   std::int64_t batch_size = 4;
   // The authors' rule for word perplexity, exp(this x nats per subword): 1.248 for PG-19. 0 means by counted words.
   double subwords_per_word = 0.0;
+  std::int64_t memory = 0;  // tokens that layers remember in evaluation; 0 means memory.length
   friend bool operator==(const EvalConfig&, const EvalConfig&) = default;
 };
 
@@ -198,6 +229,7 @@ struct ExperimentConfig {
   ModelConfig model = {};
   AttentionHeads attention = {};
   PatternSections patterns = {};
+  MemoryConfig memory = {};
   RoutingSettings routing = routing_preset(RoutingPreset::ours, {.heads = 4, .clusters = 16, .window = 128});
   DataConfig data = {};
   TrainConfig train = {};
@@ -215,7 +247,13 @@ constexpr auto words_of(FeedforwardKind) {
 }
 constexpr auto words_of(PositionKind) {
   using enum PositionKind;
-  return std::to_array<Word<PositionKind>>({{none, "none"}, {sinusoidal, "sinusoidal"}, {learned, "learned"}});
+  return std::to_array<Word<PositionKind>>(
+      {{none, "none"}, {sinusoidal, "sinusoidal"}, {learned, "learned"}, {factored, "factored"}});
+}
+constexpr auto words_of(Compression) {
+  using enum Compression;
+  return std::to_array<Word<Compression>>(
+      {{mean, "mean"}, {max, "max"}, {convolution, "convolution"}, {most_used, "most_used"}});
 }
 constexpr auto words_of(StartSymbol) {
   using enum StartSymbol;

@@ -19,6 +19,12 @@ const HeadGroupConfig& section_of(const ExperimentConfig& config, PatternKind co
       return config.patterns.random;
     case PatternKind::lsh:
       return config.patterns.lsh;
+    case PatternKind::fixed:
+      return config.patterns.fixed;
+    case PatternKind::local2d:
+      return config.patterns.local2d;
+    case PatternKind::span:
+      return config.patterns.span;
     case PatternKind::routing:
       break;
   }
