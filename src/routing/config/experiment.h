@@ -66,7 +66,7 @@ struct ModelConfig {
   std::int64_t image_width = 0;
   // Adaptive embeddings and softmax (Baevski & Auli 2019, Grave et al. 2017): the vocabulary, most frequent first, is
   // cut at these ids into bands ("20000,60000"); empty means one band, the plain table.
-  std::string bands;
+  std::string bands = {};
   double band_factor = 4.0;             // each band's vectors are this many times narrower than the band's before
   bool adaptive_input = false;          // embeddings by bands
   bool adaptive_output = false;         // the loss by bands; tied_output shares the bands' tables with the input
