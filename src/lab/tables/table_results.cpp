@@ -171,9 +171,13 @@ std::vector<RowResult> TableFolder::read_results(const std::string& table) const
   return results;
 }
 
+std::string steps_text(const TableTerms& terms) {
+  return terms.steps == TableTerms::kOwnSteps ? "the steps of their presets" : std::to_string(terms.steps) + " steps";
+}
+
 std::string terms_text(const TableTerms& terms) {
-  std::string text = "table " + terms.table + " at " + std::string(to_string(terms.scale)) + " scale, " +
-                     std::to_string(terms.steps) + " steps";
+  std::string text =
+      "table " + terms.table + " at " + std::string(to_string(terms.scale)) + " scale, " + steps_text(terms);
   for (const std::string& setting : terms.settings) text += ", " + setting;
   return text;
 }

@@ -22,7 +22,8 @@ namespace routing {
 struct TableTerms {
   std::string table = {};
   TableScale scale = TableScale::tiny;
-  std::int64_t steps = 0;                  // of every row
+  static constexpr std::int64_t kOwnSteps = 0;
+  std::int64_t steps = kOwnSteps;          // of every row, or those of each row's preset
   std::vector<std::string> settings = {};  // key=value, of the user
   friend bool operator==(const TableTerms&, const TableTerms&) = default;
 };
@@ -76,6 +77,9 @@ class TableFolder {
  private:
   std::filesystem::path folder_;
 };
+
+// "300 steps", or "the steps of their presets".
+std::string steps_text(const TableTerms& terms);
 
 // "table cifar10-ablation at tiny scale, 300 steps, a=b".
 std::string terms_text(const TableTerms& terms);

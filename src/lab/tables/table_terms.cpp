@@ -11,6 +11,7 @@
 #include <array>
 #include <chrono>
 #include <memory>
+#include <set>
 #include <string_view>
 #include <thread>
 
@@ -60,8 +61,8 @@ void require_agreement(const TableTerms& decided, const TableSpec& spec, const T
   require<ConfigError>(!options.scale || *options.scale == decided.scale, folder, ": was begun at ",
                        to_string(decided.scale), " scale, not ", to_string(*options.scale),
                        "; choose another `folder`");
-  require<ConfigError>(options.steps == 0 || options.steps == decided.steps, folder, ": its rows have ", decided.steps,
-                       " steps, not ", options.steps, "; leave out `steps`, or choose another `folder`");
+  require<ConfigError>(options.steps == 0 || options.steps == decided.steps, folder, ": its rows have ",
+                       steps_text(decided), ", not ", options.steps, "; leave out `steps`, or choose another `folder`");
   require<ConfigError>(options.settings == decided.settings, folder, ": was begun as ", terms_text(decided),
                        "; give the same `settings` again, or choose another `folder`");
 }
@@ -76,11 +77,11 @@ double row_seconds(const ExperimentConfig& config) {
 }
 
 // Every part has its minutes: steps x seconds of all runs = minutes x parts.
-std::int64_t steps_for_minutes(const TableSpec& spec, const TableOptions& options, const TableTerms& terms,
-                               const std::vector<std::size_t>& rows) {
+std::optional<std::int64_t> steps_for_minutes(const TableSpec& spec, const TableOptions& options,
+                                              const TableTerms& terms, const std::vector<std::size_t>& rows) {
   double seconds = 0.0;
   for (const std::size_t row : rows) {
-    if (stop_requested(options)) return 0;
+    if (stop_requested(options)) return std::nullopt;
     if (options.observer.notes) options.observer.notes("timing a few steps of " + spec.rows[row].id);
     seconds += row_seconds(planned_config(spec.rows[row], options, terms, options.seeds.front()));
   }
@@ -89,8 +90,18 @@ std::int64_t steps_for_minutes(const TableSpec& spec, const TableOptions& option
   return std::max(kFewestSteps, static_cast<std::int64_t>(allowed / seconds) / 10 * 10);
 }
 
-std::int64_t decided_steps(const TableSpec& spec, const TableOptions& options, const TableTerms& terms,
-                           const std::vector<std::size_t>& rows) {
+// Those of the presets, if all rows of the table agree, whichever were asked for; otherwise each row keeps its own.
+std::int64_t steps_of_presets(const TableSpec& spec, const RowChoice& choice) {
+  std::set<std::int64_t> steps;
+  for (const TableRow& row : spec.rows) {
+    if (!row.is_literature) steps.insert(row_config(row, choice).train.steps);
+  }
+  return steps.size() == 1 ? *steps.begin() : TableTerms::kOwnSteps;
+}
+
+// Nothing if it was asked to stop meanwhile.
+std::optional<std::int64_t> decided_steps(const TableSpec& spec, const TableOptions& options, const TableTerms& terms,
+                                          const std::vector<std::size_t>& rows) {
   if (options.steps > 0) return options.steps;
   if (options.minutes > 0.0) {
     require<ConfigError>(spec.kind == TableKind::trained, "`minutes`: ", spec.name,
@@ -101,7 +112,7 @@ std::int64_t decided_steps(const TableSpec& spec, const TableOptions& options, c
   }
   const auto& own = terms.scale == TableScale::tiny ? spec.tiny_steps : spec.paper_steps;
   if (own) return *own;
-  return row_config(spec.rows[rows.front()], {.scale = terms.scale, .selection = options.selection}).train.steps;
+  return steps_of_presets(spec, {.scale = terms.scale, .selection = options.selection});
 }
 
 // Another process may be deciding: it does not take long, but for timing.
@@ -138,8 +149,9 @@ std::optional<TableTerms> agreed_terms(const TableSpec& spec, const TableOptions
     return decided;
   }
   TableTerms terms = wanted_terms(spec, options);
-  terms.steps = decided_steps(spec, options, terms, rows);
-  if (terms.steps == 0) return std::nullopt;
+  const std::optional<std::int64_t> steps = decided_steps(spec, options, terms, rows);
+  if (!steps) return std::nullopt;
+  terms.steps = *steps;
   // Wrong settings should show before anything is written.
   for (const std::size_t row : rows) planned_config(spec.rows[row], options, terms, options.seeds.front());
   folder.write_terms(terms);
@@ -153,10 +165,10 @@ ExperimentConfig planned_config(const TableRow& row, const TableOptions& options
                                              .environment = options.environment,
                                              .settings = terms.settings});
   config.train.seed = seed;
-  config.train.steps = terms.steps;
+  if (terms.steps != TableTerms::kOwnSteps) config.train.steps = terms.steps;
   if (!options.data.empty()) config.data.path = tidy_path(options.data).string();
   if (!is_set(terms.settings, "train.warmup_steps")) {
-    config.train.warmup_steps = std::min(config.train.warmup_steps, std::max<std::int64_t>(1, terms.steps / 5));
+    config.train.warmup_steps = std::min(config.train.warmup_steps, std::max<std::int64_t>(1, config.train.steps / 5));
   }
   return config;
 }

@@ -211,6 +211,27 @@ TEST_F(SmallTable, WarmUpIsCutForShortRuns) {
   EXPECT_EQ(planned_config(spec_.rows[1], given, terms, 3).train.warmup_steps, 77);
 }
 
+// As at paper scale, where the systems of others have the steps of their papers.
+TEST_F(SmallTable, RowsWhosePresetsDisagreeKeepTheirOwnSteps) {
+  spec_.tiny_steps.reset();
+  for (std::size_t row = 1; row < spec_.rows.size(); ++row) {
+    spec_.rows[row].tiny.settings.push_back("train.steps=" + std::to_string(row == 1 ? 2 : 3));
+  }
+  TableOptions given = options();
+  given.rows = "local,routing-w4";
+  given.seeds = {1};
+  run_table(spec_, given);
+  EXPECT_EQ(steps_, 2 + 3);
+  const auto all = results();
+  ASSERT_EQ(all.size(), 2U);
+  EXPECT_EQ(all[0].terms.steps, TableTerms::kOwnSteps);
+  EXPECT_EQ(all[0].train_tokens, 2 * 2 * 32);
+  EXPECT_NE(notes_.find("at tiny scale, the steps of their presets, 2 runs"), std::string::npos) << notes_;
+  given.steps = 2;
+  EXPECT_NE(message_of<ConfigError>([&] { run_table(spec_, given); }).find("have the steps of their presets, not 2"),
+            std::string::npos);
+}
+
 TEST_F(SmallTable, AnotherSelectionIsAnotherRow) {
   TableOptions given = options();
   given.rows = "local,routing-w4";
