@@ -36,7 +36,7 @@ using AddCommand = Command(CLI::App& parent, const ProgramOptions& options);
 
 AddCommand add_quickstart, add_train, add_eval, add_generate, add_audit, add_table, add_presets, add_info, add_doctor;
 AddCommand add_analyze_patterns, add_analyze_attention, add_analyze_health, add_analyze_jsd, add_analyze_recall,
-    add_analyze_leak, add_analyze_distance, add_analyze_curves;
+    add_analyze_leak, add_analyze_distance, add_analyze_curves, add_analyze_spans;
 AddCommand add_bench_attention, add_bench_train, add_bench_scaling, add_bench_layers, add_bench_decode,
     add_bench_distributed;
 AddCommand add_data_info, add_data_prepare;

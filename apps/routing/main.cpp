@@ -32,8 +32,8 @@ std::vector<Command> add_commands(CLI::App& program, const ProgramOptions& optio
   add(*add_command(program, "analyze",
                    "Look into models: how they learned, what heads read, how clusters fare, what leaks",
                    "routing analyze patterns --out patterns.png"),
-      {add_analyze_curves, add_analyze_patterns, add_analyze_attention, add_analyze_health, add_analyze_jsd,
-       add_analyze_recall, add_analyze_leak, add_analyze_distance});
+      {add_analyze_curves, add_analyze_spans, add_analyze_patterns, add_analyze_attention, add_analyze_health,
+       add_analyze_jsd, add_analyze_recall, add_analyze_leak, add_analyze_distance});
   add(program, {add_table});
   add(*add_command(program, "bench",
                    "Measure speed and memory\n\n"

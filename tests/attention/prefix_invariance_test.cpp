@@ -72,7 +72,8 @@ void expect_prefix_invariance(const std::vector<HeadGroupConfig>& head_groups) {
 
 TEST_P(PrefixInvariance, HoldsAtEveryPositionOfAStack) {
   HeadGroupConfig group = GetParam().group;
-  group.relative = RelativePosition::rank;
+  const bool span = std::holds_alternative<SpanPattern>(group.pattern);  // measured in true offsets only
+  group.relative = span ? RelativePosition::none : RelativePosition::rank;
   group.max_relative = 5;
   expect_prefix_invariance({group});
   group.merge = Merge::mean;
@@ -100,6 +101,7 @@ TEST(PrefixInvarianceOfMixedHeads, HoldsWithEveryCausalPatternInOneLayer) {
       {.pattern = LocalPattern{.window = 5}},
       {.pattern = LocalPattern{.form = LocalForm::block, .window = 4}},
       {.pattern = StridedPattern{.stride = 3}},
+      {.pattern = SpanPattern{.limit = 14, .ramp = 3, .initial = 0.1}},
       {.pattern = RandomPattern{.groups = 4, .window = 12}, .heads = 2},
       {.pattern = LshPattern{.buckets = 4, .rounds = 2, .window = 6},
        .heads = 2,

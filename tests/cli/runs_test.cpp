@@ -1,4 +1,4 @@
-// routing runs, and routing analyze curves: what the files of runs tell.
+// routing runs, routing analyze curves and spans: what the files of runs tell.
 #include "cli/generate_fixture.h"
 
 #include <gtest/gtest.h>
@@ -65,6 +65,27 @@ TEST_F(CliRuns, CurvesThatCannotBeDrawnSayWhy) {
   EXPECT_EQ(foreign.exit_code, 1);
   EXPECT_TRUE(contains(foreign.err, "a.log: is neither the folder of a run nor its metrics.jsonl")) << foreign.err;
   EXPECT_FALSE(fs::exists(folder_ / "curves.png"));
+}
+
+TEST_F(CliRuns, SpansAreATableAndAPicture) {
+  write("a/config.toml", "name = \"a\"\n[attention]\ncontent = \"span\"\n[span]\nlimit = 64\n");
+  write("a/metrics.jsonl", R"({"step":10,"spans":{"layer 0":{"2":1.5,"3":0.5},"layer 1":{"2":7.25,"3":40}}}
+)");
+  const Outcome outcome = run("analyze spans a");
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  for (const char* part :
+       {"mean span", "layer 0", "1.0", "2: 1.5  3: 0.5", "layer 1", "23.6", "40.0", "\nspans.png\n"}) {
+    EXPECT_TRUE(contains(outcome.out, part)) << part << " in " << outcome.out;
+  }
+  EXPECT_EQ(text_of(folder_ / "spans.png").substr(1, 3), "PNG");
+  const nlohmann::json all = json_of("analyze spans a --out s.svg");
+  EXPECT_EQ(all["written"], nlohmann::json({"s.svg"}));
+  ASSERT_EQ(all["heads"].size(), 4U);
+  EXPECT_EQ(all["heads"][3]["attention"], "layer 1");
+  EXPECT_EQ(all["heads"][3]["head"], 3);
+  EXPECT_EQ(all["heads"][3]["span"], 40.0);
+  write("a/metrics.jsonl", kBytes);
+  expect_refused("analyze spans a", {"a: its log has no spans", "attention.content = span"});
 }
 
 TEST_F(CliRuns, TheTableHasEveryRunAndALineForABrokenOne) {

@@ -127,8 +127,9 @@ TEST(LayerRules, EveryPatternCanBeTheContent) {
     ExperimentConfig config;
     config.model.layers = 1;
     config.attention.content = content;
-    EXPECT_EQ(heads_by_layer(config).front(),
-              content == PatternKind::local ? "local 8" : "local 4 + " + std::string(to_string(content)) + " 4");
+    const std::string four =
+        content == PatternKind::span ? "span 1 + span 1 + span 1 + span 1" : std::string(to_string(content)) + " 4";
+    EXPECT_EQ(heads_by_layer(config).front(), content == PatternKind::local ? "local 8" : "local 4 + " + four);
     EXPECT_EQ(refusal_of([&] { validate(config); }), "accepted") << to_string(content);
   }
   EXPECT_EQ(kEvery<PatternKind>.size(), std::variant_size_v<PatternConfig>);

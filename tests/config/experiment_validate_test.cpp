@@ -298,7 +298,8 @@ TEST(ValidateExperiment, HeadsFitTheLayerAndTheWidth) {
 TEST(ValidateExperiment, ContentIsAKnownPatternInLayersThatExist) {
   C config;
   EXPECT_EQ(refusal_of([&] { set_key(config, "attention.content", "routed"); }),
-            "attention.content: 'routed' is not known; choose one of local, full, strided, random, lsh, routing (did "
+            "attention.content: 'routed' is not known; choose one of local, full, strided, random, lsh, routing, "
+            "fixed, local2d, span (did "
             "you mean 'routing'?)");
   EXPECT_EQ(refusal_after([](C& c) { c.attention.content_layers = "top 5"; }),
             "attention.content_layers 'top 5' needs 5 layers, but model.layers is 4; change attention.content_layers "

@@ -48,14 +48,14 @@ TEST(ExperimentKeys, AreUniqueAndSectionsStandTogether) {
     if (sections.empty() || sections.back() != section) sections.push_back(section);
   }
   EXPECT_EQ(sections, (std::vector<std::string>{"", "model", "attention", "local", "full", "strided", "random", "lsh",
-                                                "routing", "data", "train", "eval"}));
+                                                "span", "routing", "data", "train", "eval"}));
 }
 
 TEST(ExperimentKeys, EveryMemberOfEveryStructureHasOne) {
   EXPECT_EQ(number_of_members<ExperimentConfig>(), 9U) << "name, source and seven parts";
   EXPECT_EQ(number_of_members<ModelConfig>(), keys_beginning_with("model"));
   EXPECT_EQ(number_of_members<AttentionHeads>(), keys_beginning_with("attention"));
-  EXPECT_EQ(number_of_members<PatternSections>(), 5U);
+  EXPECT_EQ(number_of_members<PatternSections>(), 8U);
   EXPECT_EQ(number_of_members<DataConfig>(), keys_beginning_with("data"));
   EXPECT_EQ(number_of_members<TrainConfig>(), keys_beginning_with("train"));
   EXPECT_EQ(number_of_members<EvalConfig>(), keys_beginning_with("eval"));
@@ -67,6 +67,7 @@ TEST(ExperimentKeys, EveryMemberOfEveryStructureHasOne) {
   EXPECT_EQ(keys_beginning_with("strided"), of_group + number_of_members<StridedPattern>());
   EXPECT_EQ(keys_beginning_with("random"), of_group + number_of_members<RandomPattern>());
   EXPECT_EQ(keys_beginning_with("lsh"), of_group + number_of_members<LshPattern>() - 1) << "no lookahead";
+  EXPECT_EQ(keys_beginning_with("span"), of_group + number_of_members<SpanPattern>());
   EXPECT_EQ(keys_beginning_with("routing"), of_group + number_of_members<RoutingPattern>() - 1 + 2)
       << "no lookahead; head_mix and unused_key_columns";
 }
@@ -156,7 +157,8 @@ TEST(ExperimentKeys, ARefusalSaysWhatTheValueMustBe) {
             "train.schedule: 'cosin' is not known; choose one of constant, vaswani, cosine, rsqrt (did you mean "
             "'cosine'?)");
   EXPECT_EQ(refusal_of_value("attention.content", "ruoting"),
-            "attention.content: 'ruoting' is not known; choose one of local, full, strided, random, lsh, routing (did "
+            "attention.content: 'ruoting' is not known; choose one of local, full, strided, random, lsh, routing, "
+            "fixed, local2d, span (did "
             "you mean 'routing'?)");
   EXPECT_EQ(refusal_of_value("eval.split", "vaild"),
             "eval.split: 'vaild' is not known; choose one of train, valid, test (did you mean 'valid'?)");

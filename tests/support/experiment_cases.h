@@ -104,6 +104,7 @@ inline ExperimentConfig unlike_defaults() {
   config.patterns.strided = group_like(StridedPattern{.stride = 42}, 2.0);
   config.patterns.random = group_like(RandomPattern{.groups = 43, .window = 44}, 1e-5);
   config.patterns.lsh = group_like(LshPattern{.buckets = 46, .rounds = 47, .window = 48}, 1.0 / 7.0);
+  config.patterns.span = group_like(SpanPattern{.limit = 49, .ramp = 51, .initial = 0.125, .penalty = 3e-4}, 0.75);
   config.patterns.lsh.shared_query_key = false;
   config.patterns.lsh.self = SelfRule::allowed;
   config.routing = {.group = {.pattern = RoutingPattern{.selection = RoutingSelection::nearest,

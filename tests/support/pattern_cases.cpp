@@ -29,6 +29,7 @@ std::vector<NamedPattern> patterns_of(AttentionKind kind) {
   if (kind == AttentionKind::cross) return patterns;
   patterns.push_back({"strided", StridedPattern{.stride = 5}});
   patterns.push_back({"sliding", LocalPattern{.form = LocalForm::sliding, .window = 6}});
+  patterns.push_back({"span", SpanPattern{.limit = 12, .ramp = 4, .initial = 0.2}});
   if (kind == AttentionKind::bidirectional_self) {
     patterns.push_back({"sliding_ahead", LocalPattern{.form = LocalForm::sliding, .window = 6, .lookahead = 2}});
     patterns.push_back({"routing_ahead", RoutingPattern{.clusters = 4, .window = 5, .lookahead = 1}});
@@ -56,7 +57,8 @@ std::vector<PatternCase> make_cases() {
     for (const NamedPattern& named : patterns_of(kind)) {
       const std::string name = named.name + "_" + kind_name(kind);
       cases.push_back({name, kind, {.pattern = named.pattern}});
-      if (kind == AttentionKind::cross) continue;
+      // Heads with a span read the token itself, as it stands.
+      if (kind == AttentionKind::cross || std::holds_alternative<SpanPattern>(named.pattern)) continue;
       cases.push_back({name + "_alone", kind, {.pattern = named.pattern, .self = SelfRule::only_if_alone}});
       if (std::holds_alternative<LshPattern>(named.pattern) || std::holds_alternative<RoutingPattern>(named.pattern)) {
         cases.push_back({name + "_shared_alone",

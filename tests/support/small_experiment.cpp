@@ -18,6 +18,7 @@ ExperimentConfig small_experiment(const std::string& content) {
   std::get<StridedPattern>(config.patterns.strided.pattern).stride = 4;
   config.patterns.random.pattern = RandomPattern{.groups = 4, .window = 8};
   config.patterns.lsh.pattern = LshPattern{.buckets = 4, .rounds = 1, .window = 8};
+  config.patterns.span.pattern = SpanPattern{.limit = 16, .ramp = 4, .initial = 0.3, .penalty = 1e-4};
   config.routing.routing().clusters = 4;
   config.routing.routing().window = 8;
   config.train.batch_size = 2;
@@ -58,7 +59,7 @@ ExperimentConfig small_recall_experiment() {
 
 std::vector<ContentCase> content_cases() {
   std::vector<ContentCase> cases;
-  for (const char* content : {"local", "full", "strided", "random", "lsh"}) {
+  for (const char* content : {"local", "full", "strided", "random", "lsh", "span"}) {
     cases.push_back({content, small_experiment(content)});
   }
   for (const RoutingSelection selection :

@@ -57,5 +57,13 @@ TEST(RoutingSummary, OfNothingIsEmpty) {
   EXPECT_TRUE(routing_summary({}).empty());
 }
 
+TEST(SpanSummary, HasTheMeanTheLargestAndTheKeysOfAllHeads) {
+  const auto summary = span_summary(
+      {{.layer = 0, .head = 1, .span = 2.5, .keys = 35}, {.layer = 1, .head = 0, .span = 7.5, .keys = 40}});
+  const std::vector<std::pair<std::string, double>> expected{{"mean", 5.0}, {"largest", 7.5}, {"keys_mean", 37.5}};
+  EXPECT_EQ(summary, expected);
+  EXPECT_TRUE(span_summary({}).empty());
+}
+
 }  // namespace
 }  // namespace routing::routing_summary_test

@@ -50,6 +50,24 @@ TEST(RunLog, WritesStepsAndEvaluationsInTheOrderOfTheirKeys) {
   EXPECT_EQ(lines[2].at("best"), true);
 }
 
+TEST(RunLog, NamesTheSpanOfEveryHeadByAttentionAndHead) {
+  const TemporaryFolder folder;
+  const RunDirectory run(folder.path());
+  TrainerState state;
+  state.step = 4;
+  RunLog log(run, 0, {.labels = {.validity = "causal"}});
+  StepResult result;
+  result.spans = {{.layer = 0, .attention = "layer 0", .head = 3, .span = 2.5, .keys = 35},
+                  {.layer = 1, .attention = "layer 1", .head = 0, .span = 7.5, .keys = 40}};
+  log.add_step(state, result, {.loss_nats = 1.0});
+  log.sync();
+  const auto line = read_metrics(run.metrics_file()).at(0);
+  EXPECT_EQ(line.at("spans"), nlohmann::ordered_json::parse(R"({"layer 0":{"3":2.5},"layer 1":{"0":7.5}})"));
+  EXPECT_EQ(line.at("span_mean"), 5.0);
+  EXPECT_EQ(line.at("span_largest"), 7.5);
+  EXPECT_EQ(line.at("span_keys_mean"), 37.5);
+}
+
 TEST(RunLog, GoesOnBehindItsStepAndNamesPartialData) {
   const TemporaryFolder folder;
   const RunDirectory run(folder.path());

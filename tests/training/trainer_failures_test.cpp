@@ -4,6 +4,7 @@
 #include "routing/evaluation/token_likelihood.h"
 #include "routing/training/trainer.h"
 #include "support/file_size_limit.h"
+#include "support/message_of.h"
 #include "training/run_fixture.h"
 
 #include <gtest/gtest.h>

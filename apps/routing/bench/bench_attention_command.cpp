@@ -18,8 +18,9 @@ Command add_bench_attention(CLI::App& bench_app, const ProgramOptions& program) 
       "explains the columns.",
       "routing bench attention -n 1024 --pattern local,threshold --precision fp32");
   OptionGroup cases(*app, "Cases");
-  cases.add_list({"--pattern LIST", "local, nearest, threshold, balanced, full, strided, random, lsh"},
-                 options->patterns);
+  cases.add_list(
+      {"--pattern LIST", "local, nearest, threshold, balanced, full, strided, random, lsh, local_offsets, span"},
+      options->patterns);
   cases.add_list({"--pass LIST", "plan, forward, forward+backward"}, options->passes);
   bench::AttentionSizes& of = options->sizes;
   OptionGroup sizes(*app, "Sizes");

@@ -26,8 +26,9 @@ ExperimentConfig config_of(const DecodeOptions& options) {
   set("model.vocab_size", options.vocabulary);
   set("attention.heads", options.heads);
   set("attention.content_heads", (options.heads + 1) / 2);
-  for (const char* key : {"local.window", "routing.window", "lsh.window"}) set(key, options.window);
+  for (const char* key : {"local.window", "routing.window", "lsh.window", "span.limit"}) set(key, options.window);
   for (const char* key : {"routing.clusters", "lsh.buckets"}) set(key, options.clusters);
+  settings.emplace_back("span.initial=1");
   set("train.sequence_length", std::max(kSetupTokens, options.window));
   set("train.seed", static_cast<std::int64_t>(options.seed));
   settings.insert(settings.end(), options.settings.begin(), options.settings.end());
@@ -45,7 +46,7 @@ Command add_bench_decode(CLI::App& bench_app, const ProgramOptions& program) {
       "time over that of reading the weights once from memory; docs/performance.md explains the other rows.",
       "routing bench decode --layers 2 --width 128 --positions 100,1000 --prefix 1024");
   OptionGroup cases(*app, "Cases");
-  cases.add_list({"--content LIST", "what content heads read: local, full, strided, lsh, routing"},
+  cases.add_list({"--content LIST", "what content heads read: local, full, strided, lsh, routing, span"},
                  options->decode.contents);
   cases.add_list({"--positions LIST", "tokens read before the steps that are timed"}, options->decode.positions,
                  whole_number(1));

@@ -26,7 +26,10 @@ const std::vector<SizeOption>& size_options() {
       {"--layers", {"model.layers"}, "6", "layers"},
       {"--width", {"model.width"}, "512", "of the model; feed-forward layers are four times as wide"},
       {"--heads", {"attention.heads"}, "8", "heads; half of them follow the content"},
-      {"--window", {"local.window", "routing.window", "random.window", "lsh.window"}, "256", "of all patterns"},
+      {"--window",
+       {"local.window", "routing.window", "random.window", "lsh.window", "span.limit"},
+       "256",
+       "of all patterns"},
       {"--clusters", {"routing.clusters", "random.groups", "lsh.buckets"}, "32", "clusters of a routed head"},
   };
   return all;
@@ -44,7 +47,8 @@ struct TrainBenchArguments : TrainBenchOptions {
 std::vector<std::string> settings_of(const TrainBenchArguments& options) {
   std::vector<std::string> settings;
   const bool plain = options.preset.empty();
-  if (plain && !options.relative) settings.emplace_back("local.relative=none");
+  if (plain && !options.relative) settings.insert(settings.end(), {"local.relative=none", "span.relative=none"});
+  if (plain) settings.emplace_back("span.initial=1");
   if (plain) settings.emplace_back("train.schedule=constant");
   for (std::size_t index = 0; index < size_options().size(); ++index) {
     const SizeOption& option = size_options()[index];
@@ -83,7 +87,7 @@ Command add_bench_train(CLI::App& bench_app, const ProgramOptions& program) {
         ->default_str(option.value);
   }
   sizes.add({"--dim N", "of a head; default: width / heads"}, options->dim, whole_number(1));
-  sizes.flag({"--relative", "local heads with relative tables"}, options->relative);
+  sizes.flag({"--relative", "local heads and those with a span have relative tables"}, options->relative);
   OptionGroup model(*app, "Model");
   model.add({"--preset NAME", "sizes and all else from a preset; `routing presets` lists them"}, options->preset);
   model.add(kSettingsOption, options->settings);

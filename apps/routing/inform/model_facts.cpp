@@ -41,7 +41,7 @@ Reach reach_of(const Local2dPattern& pattern, std::int64_t /*n*/) {
   return {3 * (pattern.rows + pattern.above) * (pattern.columns + 2 * pattern.beside)};
 }
 Reach reach_of(const SpanPattern& pattern, std::int64_t /*n*/) {
-  return {pattern.limit + pattern.ramp};
+  return {pattern.limit};
 }
 Reach reach_of(const RoutingPattern& pattern, std::int64_t /*n*/) {
   switch (pattern.selection) {
@@ -60,10 +60,16 @@ OrderedJson groups_of_layer(const ExperimentConfig& config, std::int64_t layer) 
   for (const HeadGroupConfig& group : attention_of_layer(config, layer).head_groups) {
     const std::int64_t n = config.train.sequence_length;
     const Reach reach = std::visit([&](const auto& pattern) { return reach_of(pattern, n); }, group.pattern);
-    groups.push_back({{"pattern", pattern_name(group.pattern)},
+    OrderedJson facts{{"pattern", pattern_name(group.pattern)},
                       {"heads", group.heads},
                       {"keys", std::min(reach.keys, n)},
-                      {"lists", reach.lists}});
+                      {"lists", reach.lists}};
+    // Heads with a span are groups by themselves.
+    if (!groups.empty() && groups.back()["pattern"] == facts["pattern"] && groups.back()["keys"] == facts["keys"]) {
+      groups.back()["heads"] = groups.back()["heads"].get<std::int64_t>() + group.heads;
+    } else {
+      groups.push_back(std::move(facts));
+    }
   }
   return groups;
 }

@@ -1,6 +1,7 @@
 #include "lab/bench/attention_work.h"
 
 #include "lab/measure/flops.h"
+#include "routing/attention/patterns/span.h"
 #include "routing/attention/routing/centroids.h"
 #include "routing/config/routing_settings.h"
 #include "routing/config/words.h"
@@ -67,8 +68,8 @@ HeadGroupConfig routed_heads(const std::string& selection, const AttentionSizes&
 }  // namespace
 
 const std::vector<std::string>& attention_patterns() {
-  static const std::vector<std::string> names{"local", "nearest", "threshold", "balanced",
-                                              "full",  "strided", "random",    "lsh"};
+  static const std::vector<std::string> names{"local",   "nearest", "threshold", "balanced",      "full",
+                                              "strided", "random",  "lsh",       "local_offsets", "span"};
   return names;
 }
 
@@ -77,6 +78,16 @@ HeadGroupConfig attention_heads(const std::string& pattern, const AttentionSizes
   require_sizes(sizes);
   HeadGroupConfig group{.heads = sizes.heads};
   if (pattern == "local") group.pattern = LocalPattern{.window = sizes.window};
+  if (pattern == "local_offsets") group.pattern = LocalPattern{.window = sizes.window};
+  if (pattern == "span") {
+    const std::int64_t ramp = std::min<std::int64_t>(SpanPattern{}.ramp, sizes.window);
+    const double share = static_cast<double>(sizes.window - ramp) / static_cast<double>(sizes.n);
+    group.pattern = SpanPattern{.limit = sizes.n, .ramp = ramp, .initial = share};
+  }
+  if (pattern == "local_offsets" || pattern == "span") {
+    group.relative = RelativePosition::true_offset;
+    group.max_relative = sizes.window;
+  }
   if (pattern == "strided") group.pattern = StridedPattern{.stride = sizes.n / sizes.window};
   if (pattern == "random") group.pattern = RandomPattern{.groups = sizes.clusters, .window = sizes.window};
   if (pattern == "lsh") {
@@ -100,6 +111,12 @@ AttentionWork::AttentionWork(const std::string& pattern, const AttentionSizes& s
   q_ = clustered_heads(sizes_, seed, "bench queries");
   if (!heads_.shared_query_key) k_ = clustered_heads(sizes_, seed, "bench keys");
   v_ = normal_heads(sizes_, seed, "bench values");
+  if (heads_.relative != RelativePosition::none) {
+    relative_key_ = at::empty({2 * heads_.max_relative + 1, sizes.dim});
+    relative_value_ = at::empty_like(relative_key_);
+    fill_normal(relative_key_, 0.0, 0.1, RandomStream(seed, "bench key table"));
+    fill_normal(relative_value_, 0.0, 0.1, RandomStream(seed, "bench value table"));
+  }
   output_gradient_ = normal_heads(sizes_, seed, "bench output gradient");
   Centroids* const centroids = pattern_->centroids();
   for (int update = 0; centroids != nullptr && update < kUpdatesBeforehand; ++update) {
@@ -127,14 +144,29 @@ std::vector<at::Tensor> AttentionWork::leaves() const {
   return leaves;
 }
 
+std::vector<at::Tensor> AttentionWork::learned() const {
+  std::vector<at::Tensor> all = pattern_->parameters();
+  for (const at::Tensor& table : {relative_key_, relative_value_}) {
+    if (table.defined()) all.push_back(table);
+  }
+  return all;
+}
+
 at::Tensor AttentionWork::attend_over(const Plan& plan, const std::vector<at::Tensor>& leaves,
                                       MatmulPrecision precision) const {
   const AttendOptions options{.scale = heads_.scale.value_or(1.0 / std::sqrt(static_cast<double>(sizes_.dim))),
                               .merge = heads_.merge,
                               .merge_eps = heads_.merge_eps,
+                              .relative = heads_.relative,
+                              .relative_key = relative_key_,
+                              .relative_value = relative_value_,
                               .precision = precision};
   const at::Tensor& k = leaves.size() == 3 ? leaves[2] : leaves[0];
-  return attend(leaves[0], k, leaves[1], plan, options).output;
+  const SpanHeads* const span = pattern_->span_heads();
+  if (span == nullptr) return attend(leaves[0], k, leaves[1], plan, options).output;
+  return attend(SpanHeads::queries_with_span(leaves[0]), SpanHeads::keys_with_span(k), leaves[1], plan,
+                span->with_span(options, sizes_.dim))
+      .output;
 }
 
 void AttentionWork::run(Pass pass, MatmulPrecision precision) const {
@@ -143,9 +175,11 @@ void AttentionWork::run(Pass pass, MatmulPrecision precision) const {
   const bool backward = pass == Pass::forward_backward;
   const at::AutoGradMode gradients(backward);
   const std::vector<at::Tensor> inputs = leaves();
-  for (const at::Tensor& input : inputs) input.requires_grad_(backward);
+  std::vector<at::Tensor> differentiated = inputs;
+  for (const at::Tensor& tensor : learned()) differentiated.push_back(tensor);
+  for (const at::Tensor& input : differentiated) input.requires_grad_(backward);
   const at::Tensor output = attend_over(plan, inputs, precision);
-  if (backward) torch::autograd::grad({output}, inputs, {output_gradient_});
+  if (backward) torch::autograd::grad({output}, differentiated, {output_gradient_});
 }
 
 void run_small_once(const std::vector<std::string>& patterns, const std::vector<MatmulPrecision>& precisions) {

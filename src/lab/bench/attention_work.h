@@ -18,7 +18,7 @@
 
 namespace routing::bench {
 
-// local, nearest, threshold, balanced, full, strided, random, lsh.
+// local, nearest, threshold, balanced, full, strided, random, lsh, local_offsets, span.
 const std::vector<std::string>& attention_patterns();
 
 // The heads of one pattern, causal, as a layer would have them:
@@ -29,6 +29,8 @@ const std::vector<std::string>& attention_patterns();
 //   full, strided           all earlier tokens; every (n / window)th, so that a group has `window` members
 //   random                  `clusters` sets of `window` tokens
 //   lsh                     `clusters` buckets in one round, `window` of each, keys are the queries
+//   local_offsets           local with relative tables
+//   span                    the same keys by a learned span, with relative tables; the last keys lie on its ramp
 //
 // Throws  ConfigError  an unknown pattern, naming the nearest; sizes below 1; a window longer than the sequence
 HeadGroupConfig attention_heads(const std::string& pattern, const AttentionSizes& sizes);
@@ -40,7 +42,7 @@ class AttentionWork {
   AttentionWork(const std::string& pattern, const AttentionSizes& sizes, std::uint64_t seed);
 
   // A plan as in a training forward, from vectors that are normalised already; forward also attends; forward_backward
-  // also computes the gradients of q, k and v. Precision means nothing to plans.
+  // also computes the gradients of q, k and v, of relative tables and of the span. Precision means nothing to plans.
   void run(Pass pass, MatmulPrecision precision) const;
 
   // The parts of it. Leaves are q and v, and k where it is not q, as tensors of their own.
@@ -53,11 +55,15 @@ class AttentionWork {
   std::optional<double> memberships() const { return memberships_; }
 
  private:
+  // What is learned beside the projections: relative tables and spans.
+  std::vector<at::Tensor> learned() const;
+
   HeadGroupConfig heads_;
   AttentionSizes sizes_;
   TokenLayout layout_;
   std::shared_ptr<Pattern> pattern_;
-  at::Tensor q_, k_, v_, output_gradient_;  // k_ undefined where keys are the queries
+  at::Tensor q_, k_, v_, output_gradient_;    // k_ undefined where keys are the queries
+  at::Tensor relative_key_, relative_value_;  // undefined without relative positions
   std::int64_t pairs_ = 0;
   std::optional<double> memberships_;
 };

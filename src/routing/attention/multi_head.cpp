@@ -1,6 +1,8 @@
 #include "routing/attention/multi_head.h"
 
 #include "routing/attention/patterns/recency.h"
+#include "routing/attention/patterns/span.h"
+#include "routing/config/span_heads.h"
 #include "routing/core/error.h"
 #include "routing/ops/attend/attend.h"
 #include "routing/ops/attend/head_rows.h"
@@ -35,12 +37,17 @@ MultiHeadAttentionImpl::MultiHeadAttentionImpl(AttentionConfig config, LayerPlac
     group.first_head = first_head;
     group.first_key_head = key_heads;
     const std::string name = "group" + std::to_string(index);
-    group.pattern = register_module(
-        name,
-        make_pattern(
-            group.config,
-            {.kind = config_.kind, .dim = head_dim_, .first_head = first_head, .place = place_, .options = options}));
-    if (group.config.relative != RelativePosition::none) {
+    group.pattern = register_module(name, make_pattern(group.config, {.kind = config_.kind,
+                                                                      .dim = head_dim_,
+                                                                      .first_head = first_head,
+                                                                      .span_heads = count_span_heads(config_.head_groups),
+                                                                      .place = place_,
+                                                                      .options = options}));
+    const std::size_t with_tables = table_group(config_.head_groups, index);
+    if (with_tables != index) {
+      group.relative_key = groups_[with_tables].relative_key;
+      group.relative_value = groups_[with_tables].relative_value;
+    } else if (group.config.relative != RelativePosition::none) {
       const std::int64_t rows = 2 * group.config.max_relative + 1;
       group.relative_key = make_weight(name + "_relative_key", rows, head_dim_, options);
       group.relative_value = make_weight(name + "_relative_value", rows, head_dim_, options);
@@ -161,8 +168,13 @@ MultiHeadAttentionImpl::Attended MultiHeadAttentionImpl::attended_rows(const Gro
   const bool shift = group.config.key_shift == 1;
   const bool same = chosen.k.is_same(chosen.q);
   const SharedRows rows = shared_query_key_rows(chosen.q, group.log_scale, shift && same);
-  if (same) return {{rows.queries, rows.keys}, rows.rows};
-  return {{rows.queries, shared_query_key_rows(chosen.k, {}, shift).keys}, rows.rows};
+  const at::Tensor keys = same ? rows.keys : shared_query_key_rows(chosen.k, {}, shift).keys;
+  return {with_span_columns(group, {rows.queries, keys}), rows.rows};
+}
+
+MultiHeadAttentionImpl::QueryKey MultiHeadAttentionImpl::with_span_columns(const Group& group, const QueryKey& rows) {
+  if (group.pattern->span_heads() == nullptr) return rows;
+  return {SpanHeads::queries_with_span(rows.q), rows.k.defined() ? SpanHeads::keys_with_span(rows.k) : rows.k};
 }
 
 double MultiHeadAttentionImpl::scale_of(const Group& group) const {
@@ -170,28 +182,31 @@ double MultiHeadAttentionImpl::scale_of(const Group& group) const {
 }
 
 AttendOptions MultiHeadAttentionImpl::attend_options(const Group& group, const at::TensorOptions& type) const {
-  return {.scale = scale_of(group),
-          .merge = group.config.merge,
-          .merge_eps = group.config.merge_eps,
-          .relative = group.config.relative,
-          .relative_key = group.relative_key,
-          .relative_value = group.relative_value,
-          .recency = slopes_for_attend(group.recency_slopes, type)};
+  AttendOptions options{.scale = scale_of(group),
+                        .merge = group.config.merge,
+                        .merge_eps = group.config.merge_eps,
+                        .relative = group.config.relative,
+                        .relative_key = group.relative_key,
+                        .relative_value = group.relative_value,
+                        .recency = slopes_for_attend(group.recency_slopes, type)};
+  const SpanHeads* const span = group.pattern->span_heads();
+  return span == nullptr ? options : span->with_span(std::move(options), head_dim_);
 }
 
 GroupProbe MultiHeadAttentionImpl::make_probe(const Group& group, const QueryKey& qk, const Plan& plan) const {
   const at::Tensor queries = probe_vectors(qk.q);
+  const AttendOptions options = attend_options(group, queries.options());
   return {.pattern_name = pattern_name(group.config.pattern),
           .first_head = group.first_head,
           .queries = queries,
           .keys = qk.k.is_same(qk.q) ? queries : probe_vectors(qk.k),
           .plan = plan,
-          .scale = scale_of(group),
-          .merge = group.config.merge,
-          .merge_eps = group.config.merge_eps,
-          .relative = group.config.relative,
-          .relative_key = probe_vectors(group.relative_key),
-          .recency = slopes_for_attend(group.recency_slopes, queries.options())};
+          .scale = options.scale,
+          .merge = options.merge,
+          .merge_eps = options.merge_eps,
+          .relative = options.relative,
+          .relative_key = probe_vectors(options.relative_key),
+          .recency = options.recency};
 }
 
 at::Tensor MultiHeadAttentionImpl::attend_group(std::size_t index, const QueryKey& chosen, const at::Tensor& v,

@@ -77,6 +77,9 @@ class MultiHeadAttentionImpl : public torch::nn::Module {
 
   // The centroids of head group `index`, to be updated once after each optimiser step; null where it is not routed.
   Centroids* centroids(std::size_t index) { return groups_.at(index).pattern->centroids(); }
+  // The heads of group `index` with a learned span, to be clamped once after each optimiser step; null if they have
+  // none.
+  SpanHeads* span_heads(std::size_t index) const { return groups_.at(index).pattern->span_heads(); }
 
   const AttentionConfig& config() const { return config_; }
 
@@ -123,6 +126,8 @@ class MultiHeadAttentionImpl : public torch::nn::Module {
     at::Tensor chosen_queries;  // as they were: whoever else uses them takes them from here
   };
   static Attended attended_rows(const Group& group, const QueryKey& chosen);
+  // The rows as they are, or with the columns of a learned span (patterns/span.h).
+  static QueryKey with_span_columns(const Group& group, const QueryKey& rows);
   at::Tensor merge_heads(const at::Tensor& merged, MatmulPrecision precision) const;
   struct CachedCall {
     std::span<const std::int64_t> sequences = {};

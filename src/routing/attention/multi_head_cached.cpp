@@ -2,6 +2,7 @@
 #include "routing/attention/cache/sequence_pieces.h"
 #include "routing/attention/multi_head.h"
 #include "routing/attention/patterns/shifted_keys.h"
+#include "routing/attention/patterns/span.h"
 #include "routing/core/error.h"
 #include "routing/ops/attend/attend_fused.h"
 #include "routing/ops/attend/head_rows.h"
@@ -41,12 +42,13 @@ AttentionCache MultiHeadAttentionImpl::make_cache() const {
                       ", but a cache needs Float on the CPU");
   AttentionCache cache;
   for (const Group& group : groups_) {
-    const HeadCacheShape shape{.heads = group.config.heads,
-                               .key_dim = head_dim_,
-                               .value_dim = head_dim_,
-                               .rules = *group.pattern->list_rules(),
-                               .self = group.config.self,
-                               .memory = config_.kind == AttentionKind::cross};
+    const HeadCacheShape shape{
+        .heads = group.config.heads,
+        .key_dim = head_dim_ + (group.pattern->span_heads() != nullptr ? SpanHeads::kColumns : 0),
+        .value_dim = head_dim_,
+        .rules = *group.pattern->list_rules(),
+        .self = group.config.self,
+        .memory = config_.kind == AttentionKind::cross};
     AttendOptions options = attend_options(group, at::kFloat);
     for (at::Tensor* table : {&options.relative_key, &options.relative_value}) {
       if (table->defined()) *table = table->detach().contiguous();
@@ -122,12 +124,13 @@ MultiHeadAttentionImpl::CachedTokens MultiHeadAttentionImpl::cached_tokens(std::
   for (const std::int64_t sequence : call.sequences) {
     first_positions.push_back(cache.groups_.at(index).heads.length(sequence));
   }
-  CachedTokens read{
-      .queries = shared_query_key_rows(with_adjacent_numbers(qk.q), group.log_scale, /*shift=*/false).queries,
-      .keys = qk.k.defined() ? with_adjacent_numbers(qk.k) : qk.k,
-      .values = v,
-      .query_lists = group.pattern->token_lists(qk.q, first_positions),
-      .key_lists = {}};
+  const QueryKey rows = with_span_columns(
+      group, {shared_query_key_rows(with_adjacent_numbers(qk.q), group.log_scale, /*shift=*/false).queries, qk.k});
+  CachedTokens read{.queries = rows.q,
+                    .keys = rows.k.defined() ? with_adjacent_numbers(rows.k) : rows.k,
+                    .values = v,
+                    .query_lists = group.pattern->token_lists(qk.q, first_positions),
+                    .key_lists = {}};
   if (group.config.key_shift == 1) {
     const at::Tensor before = queries_before(index, call, cache);
     read.keys = with_adjacent_numbers(shared_keys(group, at::cat({before, qk.q.narrow(2, 0, qk.q.size(2) - 1)}, 2)));

@@ -59,6 +59,29 @@ void validate_routing(const std::string& where, const RoutingPattern& routing, A
                        "0; raise one of them");
 }
 
+void validate_span(const std::string& where, const SpanPattern& span, AttentionKind kind) {
+  require_at_least(where, "limit", span.limit, 1);
+  require_at_least(where, "ramp", span.ramp, 1);
+  require<ConfigError>(span.initial >= 0.0 && span.initial <= 1.0, where, ": initial is ", span.initial,
+                       ", but the first span is a share of the limit between 0 and 1");
+  require<ConfigError>(span.penalty >= 0.0 && std::isfinite(span.penalty), where, ": penalty is ", span.penalty,
+                       ", but it must be a finite number not below 0");
+  require<ConfigError>(kind != AttentionKind::cross, where,
+                       ": a span is a distance, but the queries and keys of cross-attention have no common time; use "
+                       "full, block-local, random, lsh or routing");
+}
+
+// Every query of such heads reads itself, whose weight is never 0.
+void validate_span_group(const std::string& where, const HeadGroupConfig& group) {
+  if (!std::holds_alternative<SpanPattern>(group.pattern)) return;
+  require<ConfigError>(group.self == SelfRule::allowed, where, ": self is ", to_string(group.self),
+                       ", but the span of a head begins at the token itself; use allowed");
+  require<ConfigError>(group.key_shift == 0, where, ": key_shift is ", group.key_shift,
+                       ", but the span of a head begins at the token itself, which has no shifted key at first; use 0");
+  require<ConfigError>(group.relative != RelativePosition::rank, where, ": relative is ", to_string(group.relative),
+                       ", but spans are measured in true offsets; use true_offset or none");
+}
+
 void validate_pattern(const std::string& where, const PatternConfig& pattern, AttentionKind kind) {
   const bool cross = kind == AttentionKind::cross;
   std::visit(
@@ -98,7 +121,7 @@ void validate_pattern(const std::string& where, const PatternConfig& pattern, At
           [&](const RoutingPattern& routing) { validate_routing(where, routing, kind); },
           [&](const FixedPattern& fixed) { require_at_least(where, "stride", fixed.stride, 1); },
           [&](const Local2dPattern& local) { require_at_least(where, "rows", local.rows, 1); },
-          [&](const SpanPattern& span) { require_at_least(where, "limit", span.limit, 1); },
+          [&](const SpanPattern& span) { validate_span(where, span, kind); },
       },
       pattern);
 }
@@ -138,6 +161,7 @@ std::int64_t head_dim(const AttentionConfig& config) {
 void validate_head_group(const std::string& where, const HeadGroupConfig& group, AttentionKind kind) {
   require_at_least(where, "heads", group.heads, 1);
   validate_pattern(where, group.pattern, kind);
+  validate_span_group(where, group);
   if (kind == AttentionKind::cross) {
     require<ConfigError>(!group.shared_query_key, where,
                          ": shared_query_key needs queries and keys of one sequence, but this is cross-attention");

@@ -70,8 +70,8 @@ struct Local2dPattern {
   friend bool operator==(const Local2dPattern&, const Local2dPattern&) = default;
 };
 
-// S_i = {j : 0 <= i - j < z + ramp} with a learned span z per head, at most `limit`; a key at distance x weighs
-// clamp((ramp + z - x) / ramp, 0, 1) (Sukhbaatar et al. 2019).
+// S_i = {j : 0 <= i - j < min(z + ramp, limit)} with a learned span z of the group, from 0 to `limit`; a key at
+// distance x weighs clamp((ramp + z - x) / ramp, 0, 1) (Sukhbaatar et al. 2019; attention/patterns/span.h).
 struct SpanPattern {
   std::int64_t limit = 1024;
   std::int64_t ramp = 32;

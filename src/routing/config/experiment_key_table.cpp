@@ -44,7 +44,7 @@ void add_attention(Keys& keys) {
   attention.add("heads", &A::heads, "heads of every layer");
   attention.add("content_heads", &A::content_heads, "how many of them follow attention.content; the rest are local");
   attention.add("content", &A::content,
-                "pattern of those heads: full, strided, random, lsh, routing, or local for none");
+                "pattern of those heads: full, strided, random, lsh, routing, span, or local for none");
   attention.add_checked(
       "content_layers", &A::content_layers,
       [](const std::string&, const std::string& text) { parse_content_layers(text); },
@@ -129,6 +129,25 @@ void add_patterns(Keys& keys) {
   lsh.add(
       "window", [=](auto& group) -> auto& { return lsh_pattern(group).window; }, "lookback inside a bucket");
   add_head_group(lsh, as_window);
+
+  KeySection span(
+      keys, "span.", [](auto& config) -> auto& { return config.patterns.span; });
+  const auto span_pattern = [](auto& group) -> auto& {
+    return std::get<SpanPattern>(group.pattern);
+  };
+  span.add(
+      "limit", [=](auto& group) -> auto& { return span_pattern(group).limit; },
+      "the longest span that a head can learn, and the most tokens it reads");
+  span.add(
+      "ramp", [=](auto& group) -> auto& { return span_pattern(group).ramp; },
+      "tokens beyond the span over which weights fall from 1 to 0");
+  span.add(
+      "initial", [=](auto& group) -> auto& { return span_pattern(group).initial; },
+      "the first span, as a share of the limit");
+  span.add(
+      "penalty", [=](auto& group) -> auto& { return span_pattern(group).penalty; },
+      "added to the loss: this times the mean of the spans of a layer, in tokens, for each layer");
+  add_head_group(span, clipped + "; 0 means the limit");
 }
 
 void add_routing(Keys& keys) {

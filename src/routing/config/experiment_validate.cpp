@@ -183,13 +183,15 @@ struct LengthKey {
   std::int64_t length;
 };
 void validate_window(const HeadGroupConfig& group, const LengthKey& sequence) {
-  const std::string key = pattern_name(group.pattern) + ".window";
+  const auto fits = [&](const char* name, std::int64_t length) {
+    const std::string key = pattern_name(group.pattern) + name;
+    require<ConfigError>(length <= sequence.length, key, " ", length, " is longer than ", sequence.key, " ",
+                         sequence.length, "; lower ", key, " or raise ", sequence.key);
+  };
   std::visit(
       [&](const auto& pattern) {
-        if constexpr (requires { pattern.window; }) {
-          require<ConfigError>(pattern.window <= sequence.length, key, " ", pattern.window, " is longer than ",
-                               sequence.key, " ", sequence.length, "; lower ", key, " or raise ", sequence.key);
-        }
+        if constexpr (requires { pattern.window; }) fits(".window", pattern.window);
+        if constexpr (requires { pattern.limit; }) fits(".limit", pattern.limit);
       },
       group.pattern);
 }

@@ -1,4 +1,5 @@
 #include "routing/config/experiment.h"
+#include "routing/config/span_heads.h"
 #include "routing/config/text/number_text.h"
 #include "routing/config/words.h"
 
@@ -55,6 +56,7 @@ HeadGroupConfig with_heads(HeadGroupConfig group, std::int64_t heads) {
     std::visit(
         [&](const auto& pattern) {
           if constexpr (requires { pattern.window; }) group.max_relative = pattern.window;
+          if constexpr (requires { pattern.limit; }) group.max_relative = pattern.limit;
         },
         group.pattern);
   }
@@ -86,8 +88,9 @@ std::vector<LayerRule> self_attention_rules(const ExperimentConfig& config, Atte
   LayerRule mixed{range, {}};
   const std::int64_t rest = given.add_content ? given.heads : given.heads - given.content_heads;
   if (rest > 0) mixed.head_groups.push_back(with_heads(local_heads, rest));
-  mixed.head_groups.push_back(with_heads(content_heads, given.content_heads));
-  mixed.head_groups.back().added = given.add_content;
+  HeadGroupConfig of_content = with_heads(content_heads, given.content_heads);
+  of_content.added = given.add_content;
+  for (const HeadGroupConfig& group : groups_by_span(of_content)) mixed.head_groups.push_back(group);
   if (range == every_layer()) return {mixed};
   return {local, mixed};
 }

@@ -1,5 +1,7 @@
 #include "routing/config/parameter_count.h"
 
+#include "routing/config/span_heads.h"
+
 namespace routing {
 namespace {
 
@@ -8,10 +10,13 @@ std::int64_t of_attention(const AttentionConfig& layer) {
   const std::int64_t heads = total_heads(layer);
   std::int64_t key_heads = 0;
   std::int64_t count = layer.head_mix ? dim * dim : 0;
-  for (const HeadGroupConfig& group : layer.head_groups) {
+  for (std::size_t index = 0; index < layer.head_groups.size(); ++index) {
+    const HeadGroupConfig& group = layer.head_groups[index];
+    const bool own_tables = table_group(layer.head_groups, index) == index;
     if (!group.shared_query_key || layer.unused_key_columns) key_heads += group.heads;
-    if (group.relative != RelativePosition::none) count += 2 * (2 * group.max_relative + 1) * dim;
+    if (group.relative != RelativePosition::none && own_tables) count += 2 * (2 * group.max_relative + 1) * dim;
     if (group.learned_scale) count += group.heads;
+    if (std::holds_alternative<SpanPattern>(group.pattern)) ++count;
   }
   // Queries, values and the output layer.
   return count + (3 * heads + key_heads) * dim * layer.width;

@@ -1,5 +1,6 @@
 #include "routing/model/sequence_model.h"
 
+#include "routing/attention/patterns/span.h"
 #include "routing/core/error.h"
 #include "routing/model/encoder_decoder.h"
 #include "routing/model/token_inputs.h"
@@ -279,6 +280,31 @@ std::vector<SequenceModel::RoutedGroup> SequenceModel::routed_groups() {
     }
   }
   return groups;
+}
+
+std::vector<HeadSpan> SequenceModel::spans() const {
+  std::vector<HeadSpan> all;
+  for (const Site& site : sites_) {
+    const AttentionConfig& attention = site.attention->config();
+    std::int64_t head = 0;
+    for (std::size_t index = 0; index < attention.head_groups.size(); ++index) {
+      const SpanHeads* const heads = site.attention->span_heads(index);
+      const std::int64_t end = head + attention.head_groups[index].heads;
+      for (; heads != nullptr && head < end; ++head) {
+        all.push_back({site.layer, attention.name, head, heads->span(), heads->keys()});
+      }
+      head = end;
+    }
+  }
+  return all;
+}
+
+void SequenceModel::clamp_spans() {
+  for (const Site& site : sites_) {
+    for (std::size_t index = 0; index < site.attention->config().head_groups.size(); ++index) {
+      if (SpanHeads* const heads = site.attention->span_heads(index)) heads->clamp();
+    }
+  }
 }
 
 void SequenceModel::forget_collected() {

@@ -32,6 +32,15 @@ struct LayerStatistics {
   std::string attention = {};  // by name: "layer 0", "encoder layer 0", "cross-attention of layer 0"
 };
 
+// A head that learns how far back it reads (attention/patterns/span.h), and where it stands.
+struct HeadSpan {
+  std::int64_t layer = 0;
+  std::string attention = {};  // by name, as in LayerStatistics
+  std::int64_t head = 0;       // in its layer
+  double span = 0.0;           // z, in tokens
+  std::int64_t keys = 0;       // that it reads with it
+};
+
 // Sequences to learn from. Padding may be anywhere in a source and stands after the end of a target.
 struct TokenBatch {
   at::Tensor tokens = {};        // int64 [batch, m]: the targets
@@ -122,6 +131,10 @@ class SequenceModel : public torch::nn::Module {
     Centroids* centroids = nullptr;
   };
   std::vector<RoutedGroup> routed_groups();
+  // The learned spans of all heads that have one, in the order of attentions().
+  std::vector<HeadSpan> spans() const;
+  // Takes spans back to where they may be. To be called once after each optimiser step.
+  void clamp_spans();
   // Forgets what training forwards collected for the centroids, for a step that is given up.
   void forget_collected();
 

@@ -121,7 +121,9 @@ void Learner::update(StepResult& result) {
   result.learning_rate = learning_rate(config_.train, steps_done_);
   optimizer_->step(result.learning_rate, clip_scale(result.gradient_norm, config_.train.clip));
   if (shards_) shards_->share_values();
+  model_->clamp_spans();
   result.routing = model_->update_centroids();
+  result.spans = model_->spans();
 }
 
 StepResult Learner::step(std::span<const TokenBatch> batches) {

@@ -33,6 +33,7 @@ struct StepResult {
   double learning_rate = 0.0;
   std::int64_t tokens = 0;  // of all ranks
   std::vector<LayerStatistics> routing = {};
+  std::vector<HeadSpan> spans = {};  // after the step
 };
 
 // The ranks that learn together. No group means one process.

@@ -80,6 +80,10 @@ std::int64_t attention_bytes(const AttentionConfig& attention, const Kept& kept)
       bytes += heads * (kept.rounds() ? dim * kept.attention : (dim + 2) * kNumber);  // keys of unit length
       keeps_queries = true;
     }
+    if (std::holds_alternative<SpanPattern>(group.pattern)) {
+      constexpr std::int64_t kColumns = 2;  // of patterns/span.h; rows with them are no views
+      bytes += heads * (kept.rounds() ? 2 * kColumns * kept.attention : 2 * (dim + kColumns) * kNumber);
+    }
     bytes += heads * (dim + 1) * kNumber;  // output, log-sum-exp
   }
   // Rows of float32 are views of what the projections made, and keep all of it.

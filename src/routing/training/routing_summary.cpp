@@ -63,4 +63,18 @@ std::vector<std::pair<std::string, double>> routing_summary(const std::vector<La
           {"commitment_loss", commitment / count}};
 }
 
+std::vector<std::pair<std::string, double>> span_summary(const std::vector<HeadSpan>& spans) {
+  if (spans.empty()) return {};
+  double sum = 0.0;
+  double largest = 0.0;
+  double keys = 0.0;
+  for (const HeadSpan& head : spans) {
+    sum += head.span;
+    largest = std::max(largest, head.span);
+    keys += static_cast<double>(head.keys);
+  }
+  const auto count = static_cast<double>(spans.size());
+  return {{"mean", sum / count}, {"largest", largest}, {"keys_mean", keys / count}};
+}
+
 }  // namespace routing

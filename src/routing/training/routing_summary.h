@@ -1,4 +1,4 @@
-// Routing statistics of all layers and heads as a few numbers for logs.
+// What routed heads and learned spans of all layers are like, as a few numbers for logs.
 #pragma once
 
 #include "routing/model/sequence_model.h"
@@ -21,5 +21,11 @@ namespace routing {
 //   unrouted_fraction, overlap_fraction,
 //   memberships, tau_drift, commitment_loss averaged over groups of routed heads
 std::vector<std::pair<std::string, double>> routing_summary(const std::vector<LayerStatistics>& layers);
+
+// Likewise of learned spans; empty without any. In tokens:
+//
+//   mean, largest                           of the spans z over heads and layers
+//   keys_mean                               keys that a head reads with its span, over heads and layers
+std::vector<std::pair<std::string, double>> span_summary(const std::vector<HeadSpan>& spans);
 
 }  // namespace routing

@@ -56,6 +56,14 @@ void RunLog::add_step(const TrainerState& state, const StepResult& result, const
     line["routing_" + name] = value;
     add_event("routing/" + name, value, state.step);
   }
+  for (const auto& [name, value] : span_summary(result.spans)) {
+    line["span_" + name] = value;
+    add_event("span/" + name, value, state.step);
+  }
+  for (const HeadSpan& head : result.spans) {
+    line["spans"][head.attention][std::to_string(head.head)] = head.span;
+    add_event("span/" + head.attention + " head " + std::to_string(head.head), head.span, state.step);
+  }
   append(std::move(line));
 }
 

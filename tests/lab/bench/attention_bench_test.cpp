@@ -16,6 +16,8 @@ namespace {
 
 TEST(AttentionWork, PairsOfPositionPatternsAreThoseOfPlainLoops) {
   EXPECT_EQ(AttentionWork("local", kSmall, 1).pairs(), sliding_pairs(kSmall));
+  EXPECT_EQ(AttentionWork("local_offsets", kSmall, 1).pairs(), sliding_pairs(kSmall));
+  EXPECT_EQ(AttentionWork("span", kSmall, 1).pairs(), sliding_pairs(kSmall));
   EXPECT_EQ(AttentionWork("full", kSmall, 1).pairs(), 2 * 2 * 96 * 97 / 2);
   // 96 / 16 = 6 residues of 16 tokens each.
   EXPECT_EQ(AttentionWork("strided", kSmall, 1).pairs(), 2 * 2 * 6 * (16 * 17 / 2));

@@ -41,8 +41,16 @@ TEST(PatternGallery, HasEveryPatternCausalAndBidirectional) {
       }
     }
   }
-  const std::set<std::string> all{"full", "local, sliding",    "local, block",     "strided",           "random",
-                                  "LSH",  "routing, balanced", "routing, nearest", "routing, threshold"};
+  const std::set<std::string> all{"full",
+                                  "local, sliding",
+                                  "local, block",
+                                  "span",
+                                  "strided",
+                                  "random",
+                                  "LSH",
+                                  "routing, balanced",
+                                  "routing, nearest",
+                                  "routing, threshold"};
   EXPECT_EQ(titles["causal"], all);
   EXPECT_EQ(titles["bidirectional"], all);
 }

@@ -4,6 +4,7 @@
 #include "routing/attention/patterns/position_patterns.h"
 #include "routing/attention/patterns/routing.h"
 #include "routing/attention/patterns/shifted_keys.h"
+#include "routing/attention/patterns/span.h"
 #include "routing/core/error.h"
 
 #include <variant>
@@ -211,7 +212,9 @@ std::shared_ptr<Pattern> make_pattern(const HeadGroupConfig& group, const Patter
     }
     std::shared_ptr<Pattern> operator()(const FixedPattern&) const { throw ConfigError("fixed: to come"); }
     std::shared_ptr<Pattern> operator()(const Local2dPattern&) const { throw ConfigError("local2d: to come"); }
-    std::shared_ptr<Pattern> operator()(const SpanPattern&) const { throw ConfigError("span: to come"); }
+    std::shared_ptr<Pattern> operator()(const SpanPattern& config) const {
+      return std::make_shared<SpanHeads>(group, config, context);
+    }
   };
   std::shared_ptr<Pattern> pattern = std::visit(Maker{group, context, causal}, group.pattern);
   pattern->shifts_keys_ = group.key_shift == 1;

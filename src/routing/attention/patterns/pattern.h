@@ -22,6 +22,7 @@
 namespace routing {
 
 class Centroids;
+class SpanHeads;
 struct PatternContext;
 
 // Where a layer stands in its model; names its random streams. Two attentions of one model must differ in part or
@@ -69,6 +70,8 @@ class Pattern : public torch::nn::Module {
 
   // The centroids of routing attention, to be updated once after each optimiser step; null for other patterns.
   virtual Centroids* centroids() { return nullptr; }
+  // Heads that learn how far back they read (span.h); null for other patterns.
+  virtual SpanHeads* span_heads() { return nullptr; }
 
  protected:
   // The plan over keys as they stand.
@@ -84,6 +87,7 @@ struct PatternContext {
   AttentionKind kind = AttentionKind::causal_self;
   std::int64_t dim = 0;         // of a head
   std::int64_t first_head = 0;  // number of the group's first head in its layer
+  std::int64_t span_heads = 0;  // heads of the layer that have a span
   LayerPlace place = {};
   at::TensorOptions options = {};
 };
