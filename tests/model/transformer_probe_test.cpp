@@ -27,7 +27,9 @@ TEST(TransformerProbe, HoldsThePlansAndVectorsOfEveryLayerAndChangesNothing) {
         EXPECT_TRUE(probe.plan == plans[group]) << item.name;
         EXPECT_EQ(probe.pattern_name, pattern_name(config.head_groups[group].pattern));
         EXPECT_EQ(probe.first_head, heads);
-        EXPECT_EQ(probe.queries.sizes(), at::IntArrayRef({2, probe.heads(), 32, 4}));
+        // Two columns of a learned span.
+        const std::int64_t dim = probe.pattern_name == "span" ? 6 : 4;
+        EXPECT_EQ(probe.queries.sizes(), at::IntArrayRef({2, probe.heads(), 32, dim}));
         heads += probe.heads();
       }
       EXPECT_EQ(heads, 4);
