@@ -27,7 +27,7 @@ void expect_equal(const std::vector<LayerStatistics>& a, const std::vector<Layer
 
 // Seven windows in batches of two: four batches, the last of one window.
 TEST(EvaluatingRanks, LikelihoodIsThatOfOneRank) {
-  const ExperimentConfig config = small_experiment();
+  ExperimentConfig config = small_experiment();
   const at::Tensor ids = random_tokens(1, 210, 256, 5);
   std::vector<std::uint8_t> bytes;
   for (std::int64_t i = 0; i < 210; ++i) bytes.push_back(static_cast<std::uint8_t>(ids[0][i].item<std::int64_t>()));
@@ -35,15 +35,19 @@ TEST(EvaluatingRanks, LikelihoodIsThatOfOneRank) {
     Transformer model(config, at::TensorOptions().dtype(at::kFloat));
     return token_likelihood(*model, bytes, {.sequence_length = 32, .batch_size = 2, .ranks = ranks});
   };
-  const Likelihood one = likelihood(nullptr);
-  for (const int ranks : {1, 2, 3, 5}) {
-    as_ranks(ranks, [&](const Group& group) {
-      const Likelihood all = likelihood(group.get());
-      EXPECT_EQ(all.nats, one.nats) << ranks;
-      EXPECT_EQ(all.tokens, 210);
-      EXPECT_EQ(all.windows, one.windows);
-      expect_equal(all.routing, one.routing);
-    });
+  for (const std::int64_t memory : {0, 40}) {
+    config.memory.length = memory;
+    config.train.order = DataOrder::contiguous;
+    const Likelihood one = likelihood(nullptr);
+    for (const int ranks : {1, 2, 3, 5}) {
+      as_ranks(ranks, [&](const Group& group) {
+        const Likelihood all = likelihood(group.get());
+        EXPECT_EQ(all.nats, one.nats) << ranks;
+        EXPECT_EQ(all.tokens, 210);
+        EXPECT_EQ(all.windows, one.windows);
+        expect_equal(all.routing, one.routing);
+      });
+    }
   }
 }
 

@@ -145,6 +145,44 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& item) { return item.param.name; });
 
 // Ranks have different numbers of targets: a mean of means would be wrong.
+// Streams keep their memory wherever they are; checkpoints have those of all ranks, for any number of ranks to go on.
+TEST(LearningRanks, TheMemoryOfAllStreamsIsThatOfOneRankAndGoesBackToAnyNumberOfRanks) {
+  ExperimentConfig config = five_rows(RoutingSelection::threshold, CentroidInit::gaussian);
+  config.train.order = DataOrder::contiguous;
+  config.memory.length = 40;
+  const auto learn_on = [&](int ranks, const Tensors& model, const Tensors& optimizer, const Tensors& memory) {
+    std::vector<std::pair<Tensors, Tensors>> ends(static_cast<std::size_t>(ranks));
+    Tensors moments;
+    as_ranks(ranks, [&](const Group& group) {
+      Learner learner(config, {.group = group});
+      const bool resumes = !model.empty();
+      if (resumes) {
+        learner.restore(model, optimizer, 2, "here");
+        learner.restore_memory(memory, "here");
+      }
+      for (int step = resumes ? 2 : 0; step < (resumes ? 4 : 2); ++step) learner.step(batches_of(config, step, *group));
+      ends[static_cast<std::size_t>(group->rank())] = {copies(named_tensors(learner.model())),
+                                                       copies(learner.memory_state())};
+      if (group->leads()) moments = copies(learner.optimizer_state());
+    });
+    for (const auto& [weights, streams] : ends) {
+      expect_same_bits(ends.front().first, weights, "weights");
+      expect_same_bits(ends.front().second, streams, "memory");
+    }
+    return std::tuple(ends.front().first, moments, ends.front().second);
+  };
+  const auto [model, optimizer, memory] = learn_on(1, {}, {}, {});
+  EXPECT_EQ(memory.at("layer0").sizes(), at::IntArrayRef({5, 40, 16}));
+  const auto [one, one_moments, one_memory] = learn_on(1, model, optimizer, memory);
+  for (const int ranks : {2, 3}) {
+    const auto [all, moments, all_memory] = learn_on(ranks, model, optimizer, memory);
+    for (const auto& [name, value] : one_memory) {
+      EXPECT_TRUE(at::allclose(value.to(at::kDouble), all_memory.at(name).to(at::kDouble), 1e-3, 1e-4)) << name;
+    }
+    EXPECT_TRUE(at::equal(one_memory.at("last_tokens"), all_memory.at("last_tokens")));
+  }
+}
+
 TEST(LearningRanks, PaddedTargetsWeighTheSameOnAnyRank) {
   ExperimentConfig config = small_pairs_experiment();
   config.data.format = DataFormat::copy;

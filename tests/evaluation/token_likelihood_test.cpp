@@ -5,6 +5,7 @@
 #include "routing/core/parallel.h"
 #include "routing/evaluation/likelihood.h"
 #include "routing/model/transformer.h"
+#include "support/segments.h"
 #include "support/small_experiment.h"
 
 #include <gtest/gtest.h>
@@ -38,6 +39,33 @@ TEST(ByteLikelihood, OfAModelThatPredictsUniformlyIsEightBits) {
   EXPECT_NEAR(bits(likelihood.nats_per_token()), 8.0, 1e-6);
   EXPECT_EQ(likelihood.tokens, 100);
   EXPECT_EQ(likelihood.windows, 4);
+}
+
+TEST(ByteLikelihood, OfAModelThatRemembersIsThatOfOneStreamWhateverTheBatch) {
+  ExperimentConfig config = memory_experiment("routing", 32, 40);
+  config.model.vocab_size = 256;
+  Transformer model(config, at::TensorOptions().dtype(at::kFloat));
+  const auto bytes = text(150);
+  const at::Tensor tokens = random_tokens(1, 150, 256, 11);
+  for (const std::int64_t memory : {0, 40, 100}) {
+    config.eval.memory = memory;
+    Transformer evaluated(config, at::TensorOptions().dtype(at::kFloat));
+    evaluated->eval();
+    const std::int64_t remembered = memory == 0 ? 40 : memory;
+    const at::Tensor logits = logits_by_segments(*evaluated, tokens, {32, remembered});
+    const double expected =
+        -at::log_softmax(logits.to(at::kDouble), -1).gather(2, tokens.unsqueeze(2)).sum().item<double>();
+    const Likelihood one = token_likelihood(*evaluated, bytes, {.sequence_length = 32, .batch_size = 1});
+    EXPECT_NEAR(one.nats, expected, 1e-3);
+    EXPECT_EQ(one.tokens, 150);
+    EXPECT_EQ(one.windows, 5);
+    EXPECT_EQ(one.memory, remembered);
+    EXPECT_EQ(token_likelihood(*evaluated, bytes, {.sequence_length = 32, .batch_size = 4}).nats, one.nats);
+    // What the options say stands above the configuration.
+    EXPECT_EQ(token_likelihood(*model, bytes, {.sequence_length = 32, .memory = remembered}).nats, one.nats);
+    EXPECT_NE(token_likelihood(*model, bytes, {.sequence_length = 32, .memory = 0}).nats, one.nats);
+  }
+  EXPECT_THROW(token_likelihood(*model, bytes, {.sequence_length = 32, .stride = 16}), ConfigError);
 }
 
 TEST(ByteLikelihood, TellsOfEveryWindowInItsOrder) {

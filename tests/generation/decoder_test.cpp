@@ -6,6 +6,7 @@
 #include "routing/model/transformer.h"
 #include "routing/ops/dense/packed_weights.h"
 #include "support/message_of.h"
+#include "support/segments.h"
 #include "support/small_experiment.h"
 
 #include <gtest/gtest.h>
@@ -55,6 +56,33 @@ TEST(Decoder, BothKindsPredictWhatTheModelDoes) {
         text.push_back(next[0]);
         const at::Tensor logits = decoder->step(std::vector<std::int64_t>{begun.sequence}, next);
         EXPECT_TRUE(at::equal(logits[0], expected_logits(*model, text, MatmulPrecision::fp32))) << each.name;
+      }
+    }
+  }
+}
+
+// Prompts that end inside, at the end and at the beginning of a segment, and tokens beyond.
+TEST(Decoder, AModelThatRemembersDecodesWhatSegmentsPredict) {
+  for (const char* content : {"local", "full", "routing"}) {
+    ExperimentConfig config = memory_experiment(content, 20, 28);
+    config.eval.memory = 36;
+    const auto model = text_model(config);
+    for (const std::int64_t length : {0, 19, 20, 21, 50}) {
+      const at::Tensor text = random_tokens(1, length + 45, 37, 6);
+      model->eval();
+      const at::NoGradGuard no_gradient;
+      const at::Tensor expected = logits_by_segments(*model, text, {20, 36});
+      const auto* id = text.data_ptr<std::int64_t>();
+      for (const bool allow_cache : {true, false}) {
+        const auto decoder = make_decoder(model, {.prefill_block = 7, .allow_cache = allow_cache});
+        EXPECT_EQ(decoder->label(), allow_cache ? "cached" : "re-runs the prefix");
+        const Decoder::Begun begun = decoder->begin(Ids(id, id + length));
+        EXPECT_TRUE(equals(begun.logits, expected[0][length])) << content << length << allow_cache;
+        const std::vector<std::int64_t> sequence{decoder->fork(begun.sequence)};
+        for (std::int64_t i = length; i + 1 < text.size(1); ++i) {
+          const at::Tensor logits = decoder->step(sequence, Ids{static_cast<std::int32_t>(id[i])});
+          EXPECT_TRUE(at::equal(logits[0], expected[0][i + 1])) << content << i << allow_cache;
+        }
       }
     }
   }

@@ -29,6 +29,8 @@ void add_window_options(CLI::App& app, EvalOptions& options) {
   OptionGroup windows(app, "Windows");
   windows.add({"--stride N", "new tokens per window, the rest is context; default: as trained, eval.stride"},
               options.stride, whole_number(1));
+  windows.add({"--memory N", "tokens that layers remember of the windows before; default: as trained, eval.memory"},
+              options.memory, whole_number(1));
   windows.add({"--sequence-length N", "tokens per window; default: as trained"}, options.sequence_length,
               whole_number(1));
   windows.add({"--batch-size N", "windows at once; changes speed and memory only"}, options.batch_size,

@@ -16,6 +16,7 @@ struct EvalOptions {
   std::string precision;
   std::int64_t sequence_length = 0;
   std::int64_t stride = 0;
+  std::int64_t memory = 0;
   std::int64_t batch_size = 0;
   std::int64_t limit_tokens = 0;
   double subwords_per_word = 0.0;

@@ -8,6 +8,7 @@
 #include "train/training_display.h"
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 namespace routing {
@@ -72,6 +73,7 @@ LikelihoodOptions eval_windows(const EvalOptions& options, const EvalRun& run) {
           .batch_size = options.batch_size > 0 ? options.batch_size : config.eval.batch_size,
           .limit_tokens = std::min(options.limit_tokens, chosen_part(options, *run.data).tokens.size()),
           .record_length = run.data->facts().record_length(),
+          .memory = options.memory > 0 ? std::optional(options.memory) : std::nullopt,
           .precision = chosen_precision(options.precision, config)};
 }
 

@@ -48,7 +48,9 @@ std::string windows_text(const Likelihood& likelihood, const DataFacts& facts) {
                : text + " values, the first of an image with " + std::to_string(facts.record_length());
   }
   return text + (likelihood.stride == likelihood.sequence_length
-                     ? " tokens, disjoint"
+                     ? likelihood.memory > 0 ? " tokens, one after the other, each with a memory of " +
+                                                   std::to_string(likelihood.memory) + " before it"
+                                             : std::string(" tokens, disjoint")
                      : " tokens, " + std::to_string(likelihood.stride) + " new in each");
 }
 
@@ -76,6 +78,7 @@ Report report_of(const EvalOptions& options, const Dataset& data, const Likeliho
                           data.path().string());
   if (!missing.empty()) report.line("partial", missing);
   report.fact("sequence_length", likelihood.sequence_length).fact("stride", likelihood.stride);
+  if (likelihood.memory > 0) report.fact("memory", likelihood.memory);
   report.fact("windows", likelihood.windows).line("windows", windows_text(likelihood, data.facts()));
   report.fact("validity", outcome.validity).line("model", outcome.model.string());
   report.fact("audit", outcome.audit).line("audit", outcome.audit);

@@ -10,6 +10,7 @@
 #include "routing/ops/layer_norm.h"
 #include "routing/ops/unit_length.h"
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <utility>
@@ -18,6 +19,10 @@ namespace routing {
 namespace {
 
 constexpr double kRoutingNormEps = 1e-6;  // docs/facts.md A1
+
+std::int64_t remembered(const AttentionState& state) {
+  return state.past.defined() ? state.past.size(1) : 0;
+}
 
 }  // namespace
 
@@ -127,6 +132,14 @@ void MultiHeadAttentionImpl::check_call(const at::Tensor& input, const Attention
         config_.name, ": memory is ", state.memory.sizes(), ", but must be [", input.size(0), ", keys, ", config_.width,
         "]");
   }
+  if (state.past.defined()) {
+    require<InputError>(config_.kind == AttentionKind::causal_self && !state.valid.defined(), config_.name,
+                        ": remembered tokens were given, but only causal self-attention without padding reads any");
+    require<InputError>(
+        state.past.dim() == 3 && state.past.size(0) == input.size(0) && state.past.size(2) == config_.width,
+        config_.name, ": remembered tokens are ", state.past.sizes(), ", but must be [", input.size(0), ", tokens, ",
+        config_.width, "]");
+  }
   require<InputError>(!state.reuse_plans || state.plans.size() == groups_.size(), config_.name, ": reuse_plans with ",
                       state.plans.size(), " plans, but the layer has ", groups_.size(), " head groups");
 }
@@ -134,7 +147,7 @@ void MultiHeadAttentionImpl::check_call(const at::Tensor& input, const Attention
 TokenLayout MultiHeadAttentionImpl::layout_for(const Group& group, const at::Tensor& input,
                                                const AttentionState& state) const {
   if (config_.kind != AttentionKind::cross) {
-    return self_layout(input.size(0), group.config.heads, input.size(1), state.valid);
+    return self_layout(input.size(0), group.config.heads, remembered(state) + input.size(1), state.valid);
   }
   return cross_layout({.batch = input.size(0),
                        .heads = group.config.heads,
@@ -220,7 +233,8 @@ at::Tensor MultiHeadAttentionImpl::attend_group(std::size_t index, const QueryKe
                                                .keys = separate_keys.defined() ? separate_keys.detach() : separate_keys,
                                                .training = is_training(),
                                                .step = state.step,
-                                               .sample_ids = state.sample_ids}));
+                                               .sample_ids = state.sample_ids,
+                                               .remembered = remembered(state)}));
   }
   const Attended attended = attended_rows(group, chosen);
   const QueryKey& qk = attended.query_key;
@@ -236,7 +250,28 @@ at::Tensor MultiHeadAttentionImpl::attend_group(std::size_t index, const QueryKe
                        .key = place_.key("attention dropout", {index, state.step}),
                        .sample_ids = state.sample_ids};
   }
-  return attend(qk.q, qk.k, v, state.plans[index], options).output;
+  const at::Tensor output = attend(qk.q, qk.k, v, state.plans[index], options).output;
+  const std::int64_t past = remembered(state);
+  return past == 0 ? output : output.narrow(2, past, output.size(2) - past);
+}
+
+std::vector<at::Tensor> MultiHeadAttentionImpl::rows_with_past(const at::Tensor& input,
+                                                               const AttentionState& state) const {
+  const at::Tensor all = at::cat({state.past, input}, 1);
+  std::vector<at::Tensor> of_keys{value_weight_};
+  if (key_weight_.defined()) of_keys.insert(of_keys.begin(), key_weight_);
+  const bool shared =
+      std::any_of(groups_.begin(), groups_.end(), [](const Group& group) { return group.config.shared_query_key; });
+  if (shared) {
+    of_keys.insert(of_keys.begin(), query_weight_);
+    return split_heads(all, of_keys, state.precision);
+  }
+  std::vector<at::Tensor> rows = split_heads(all, of_keys, state.precision);
+  const at::Tensor queries = split_heads(input, {query_weight_}, state.precision).front();
+  const at::Tensor nothing =
+      at::zeros({queries.size(0), queries.size(1), state.past.size(1), queries.size(3)}, queries.options());
+  rows.insert(rows.begin(), at::cat({nothing, queries}, 2));
+  return rows;
 }
 
 std::vector<MultiHeadAttentionImpl::GroupRows> MultiHeadAttentionImpl::group_rows(const at::Tensor& input,
@@ -247,6 +282,8 @@ std::vector<MultiHeadAttentionImpl::GroupRows> MultiHeadAttentionImpl::group_row
   if (state.memory.defined()) {
     rows = split_heads(state.memory, of_keys, state.precision);
     rows.insert(rows.begin(), split_heads(input, {query_weight_}, state.precision).front());
+  } else if (state.past.defined()) {
+    rows = rows_with_past(input, state);
   } else {
     of_keys.insert(of_keys.begin(), query_weight_);
     rows = split_heads(input, of_keys, state.precision);

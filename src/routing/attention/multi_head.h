@@ -36,6 +36,9 @@ struct AttentionState {
   at::Tensor memory = {};        // [batch, keys, width]: what cross-attention reads; undefined for self-attention
   at::Tensor valid = {};         // bool [batch, tokens], true for real tokens; undefined means all
   at::Tensor memory_valid = {};  // bool [batch, keys], for cross-attention
+  // [batch, remembered, width]: tokens that stand before the input and are keys for it, without output of their own.
+  // Causal self-attention without padding only; undefined means none. Plans are over remembered + tokens positions.
+  at::Tensor past = {};
   // int64 [batch]: identities of the sequences, for dropout and samples of tokens; undefined means 0, 1, 2 ….
   at::Tensor sample_ids = {};
   MatmulPrecision precision = MatmulPrecision::fp32;  // of projections and attention
@@ -65,8 +68,9 @@ class MultiHeadAttentionImpl : public torch::nn::Module {
   // the keys that stand before it from there (sequence_pieces.h). For self-attention.
   at::Tensor forward_cached(const at::Tensor& input, AttentionCache& cache, std::span<const std::int64_t> sequences,
                             MatmulPrecision precision, PieceExchange* pieces = nullptr) const;
-  // An empty cache for this layer. Throws an InputError where there is a reason against it.
-  AttentionCache make_cache() const;
+  // An empty cache for this layer. Throws an InputError where there is a reason against it. With a horizon the result
+  // is what forward() has of one segment after the other, each with its memory.
+  AttentionCache make_cache(const Horizon& horizon = {}) const;
   // Why a sequence cannot be read piece by piece; empty if it can.
   std::string reason_against_cache() const;
   // What a sequence of a layer of cross-attention reads: memory [1, keys, width], valid bool [1, keys] or undefined.
@@ -113,6 +117,9 @@ class MultiHeadAttentionImpl : public torch::nn::Module {
     at::Tensor q, k, v;
   };
   std::vector<GroupRows> group_rows(const at::Tensor& input, const AttentionState& state) const;
+  // Queries, keys if there are any, values, of remembered tokens and the input; queries of remembered ones are zeros
+  // where no key is a query.
+  std::vector<at::Tensor> rows_with_past(const at::Tensor& input, const AttentionState& state) const;
   QueryKey prepare(const Group& group, const QueryKey& mine) const;
   static at::Tensor shared_keys(const Group& group, const at::Tensor& queries);
   at::Tensor prepared_queries(const Group& group, const at::Tensor& mine) const;

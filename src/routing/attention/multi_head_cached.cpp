@@ -34,7 +34,7 @@ std::string MultiHeadAttentionImpl::reason_against_cache() const {
   return {};
 }
 
-AttentionCache MultiHeadAttentionImpl::make_cache() const {
+AttentionCache MultiHeadAttentionImpl::make_cache(const Horizon& horizon) const {
   const std::string reason = reason_against_cache();
   require<InputError>(reason.empty(), reason, ", so it cannot be read piece by piece; run whole prefixes instead");
   require<InputError>(query_weight_.device().is_cpu() && query_weight_.scalar_type() == at::kFloat, config_.name,
@@ -48,7 +48,9 @@ AttentionCache MultiHeadAttentionImpl::make_cache() const {
         .value_dim = head_dim_,
         .rules = *group.pattern->list_rules(),
         .self = group.config.self,
-        .memory = config_.kind == AttentionKind::cross};
+        .memory = config_.kind == AttentionKind::cross,
+        .horizon = horizon,
+        .key_shift = group.config.key_shift};
     AttendOptions options = attend_options(group, at::kFloat);
     for (at::Tensor* table : {&options.relative_key, &options.relative_value}) {
       if (table->defined()) *table = table->detach().contiguous();

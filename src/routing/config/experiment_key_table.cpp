@@ -150,6 +150,16 @@ void add_patterns(Keys& keys) {
   add_head_group(span, clipped + "; 0 means the limit");
 }
 
+void add_memory(Keys& keys) {
+  using M = MemoryConfig;
+  KeySection memory(keys, "memory.", &ExperimentConfig::memory);
+  memory.add("length", &M::length, "tokens before its segment that each layer remembers; 0 means none");
+  memory.add("compressed", &M::compressed, "places for older tokens, compressed; 0 means that they are forgotten");
+  memory.add("rate", &M::rate, "tokens that become one compressed one");
+  memory.add("compression", &M::compression, "mean, max, convolution or most_used");
+  memory.add("reconstruction", &M::reconstruction, "weight of the loss that teaches the convolution");
+}
+
 void add_routing(Keys& keys) {
   for (const ConfigKey<RoutingSettings>& key : routing_key_table()) {
     keys.push_back(
@@ -233,6 +243,7 @@ void add_eval(Keys& keys) {
   eval.add("batch_size", &EvalConfig::batch_size, "windows of a batch");
   eval.add("subwords_per_word", &EvalConfig::subwords_per_word,
            "the authors' rule for word perplexity: 1.248 for PG-19; 0 means by counted words");
+  eval.add("memory", &EvalConfig::memory, "tokens that layers remember in evaluation; 0 means memory.length");
 }
 
 Keys make_keys() {
@@ -244,6 +255,7 @@ Keys make_keys() {
   add_model(keys);
   add_attention(keys);
   add_patterns(keys);
+  add_memory(keys);
   add_routing(keys);
   add_data(keys);
   add_train(keys);

@@ -1,4 +1,5 @@
 #include "routing/config/experiment.h"
+#include "routing/config/memory_rules.h"
 #include "routing/config/text/split_text.h"
 #include "routing/config/words.h"
 #include "routing/core/error.h"
@@ -221,7 +222,11 @@ void validate_attention(const ExperimentConfig& config) {
                        " is not a multiple of attention.heads ", config.attention.heads,
                        "; change one of them or set model.head_dim");
   validate_content_layers(config.attention, {"model.layers", model.layers});
-  validate_stack(rules, AttentionKind::causal_self, {"train.sequence_length", config.train.sequence_length});
+  // With a memory a window may reach beyond its segment.
+  const LengthKey length = config.memory.length > 0 ? LengthKey{"train.sequence_length and memory.length together",
+                                                                config.train.sequence_length + config.memory.length}
+                                                    : LengthKey{"train.sequence_length", config.train.sequence_length};
+  validate_stack(rules, AttentionKind::causal_self, length);
   for (std::int64_t layer = 0; layer < model.layers; ++layer) validate(attention_of_layer(config, layer));
   if (model.encoder_layers == 0) return;
   validate_content_layers(config.attention, {"model.encoder_layers", model.encoder_layers});
@@ -242,6 +247,7 @@ void validate(const ExperimentConfig& config) {
   validate_eval(config);
   validate_data(config);
   validate_attention(config);
+  validate_memory(config);
 }
 
 }  // namespace routing

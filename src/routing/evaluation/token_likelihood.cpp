@@ -1,10 +1,12 @@
 #include "routing/evaluation/token_likelihood.h"
 
+#include "routing/config/memory_rules.h"
 #include "routing/core/error.h"
 #include "routing/data/windows.h"
 #include "routing/distributed/totals_exchange.h"
 #include "routing/evaluation/evaluation_mode.h"
 #include "routing/evaluation/likelihood.h"
+#include "routing/model/model_memory.h"
 
 #include <algorithm>
 
@@ -33,30 +35,44 @@ Likelihood token_likelihood(SequenceModel& model, TokenView tokens, const Likeli
       options.record_length > 0
           ? record_windows(tokens.size(), options.record_length, options.sequence_length, options.limit_tokens)
           : evaluation_windows(tokens.size(), options.sequence_length, options.stride, options.limit_tokens);
+  ModelMemory memory{.length = options.memory.value_or(evaluation_memory(model.config()))};
+  const bool remembers = memory.length > 0;
+  if (remembers) {
+    ExperimentConfig asked = model.config();
+    asked.train.sequence_length = options.sequence_length;
+    asked.eval.stride = options.stride;
+    asked.eval.memory = memory.length;
+    validate_memory(asked);
+  }
+  // One after the other; of several ranks the first reads them all.
+  const std::int64_t batch_size = remembers ? 1 : options.batch_size;
   const EvaluationMode mode(model);
   const at::NoGradGuard no_gradient;
   model.take_evaluation_statistics();
   Likelihood result{
       .windows = static_cast<std::int64_t>(windows.size()),
       .sequence_length = options.sequence_length,
-      .stride = options.stride > 0 && options.record_length == 0 ? options.stride : options.sequence_length};
+      .stride = options.stride > 0 && options.record_length == 0 ? options.stride : options.sequence_length,
+      .memory = memory.length};
   // Of each window, 0 for those of other ranks: adding zeros changes nothing.
   const at::Tensor window_nats = at::zeros({result.windows}, at::kDouble);
   std::int64_t batches = 0;
   for (std::size_t first = 0; first < windows.size();) {
     std::size_t count = 1;
-    while (count < static_cast<std::size_t>(options.batch_size) && first + count < windows.size() &&
+    while (count < static_cast<std::size_t>(batch_size) && first + count < windows.size() &&
            windows[first + count].length == windows[first].length) {
       ++count;
     }
     const auto batch = std::span(windows).subspan(first, count);
-    const bool mine = options.ranks == nullptr || batches++ % options.ranks->size() == options.ranks->rank();
+    const int turn = remembers || options.ranks == nullptr ? 0 : static_cast<int>(batches++ % options.ranks->size());
+    const bool mine = options.ranks == nullptr || turn == options.ranks->rank();
     if (!mine) {
       first += count;
       continue;
     }
     const at::Tensor ids = window_tokens(tokens, batch);
-    const at::Tensor nats = model.loss(ids, {.precision = options.precision}).nats;
+    const ForwardContext context{.precision = options.precision, .memory = remembers ? &memory : nullptr};
+    const at::Tensor nats = model.loss(ids, context).nats;
     const auto* id = ids.data_ptr<std::int64_t>();
     const auto* values = nats.data_ptr<float>();
     auto* total = window_nats.data_ptr<double>() + first;

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -21,6 +22,10 @@ struct LikelihoodOptions {
   std::int64_t batch_size = 4;
   std::int64_t limit_tokens = 0;   // only the first so many; 0 means all
   std::int64_t record_length = 0;  // of images: each is one window of its first sequence_length tokens; 0 for text
+  // Tokens that layers remember of the windows before; absent means as many as the model's configuration says
+  // (eval.memory). More than 0 makes the text one stream: windows are disjoint and are read one after the other,
+  // whatever batch_size is.
+  std::optional<std::int64_t> memory = std::nullopt;
   MatmulPrecision precision = MatmulPrecision::fp32;
   // Batches of windows go round the ranks, which must all call; each gets the result of all, the same bits as of one.
   RankGroup* ranks = nullptr;
@@ -35,6 +40,7 @@ struct Likelihood {
   std::int64_t windows = 0;
   std::int64_t sequence_length = 0;
   std::int64_t stride = 0;                    // new tokens per window; sequence_length for disjoint windows
+  std::int64_t memory = 0;                    // tokens that layers remembered of windows before
   std::vector<LayerStatistics> routing = {};  // over the windows; empty without routed heads
 
   double nats_per_token() const { return nats / static_cast<double>(tokens); }

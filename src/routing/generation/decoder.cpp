@@ -1,8 +1,10 @@
 #include "routing/generation/decoder.h"
 
+#include "routing/config/memory_rules.h"
 #include "routing/core/error.h"
 #include "routing/core/memory.h"
 #include "routing/model/image_embedding.h"
+#include "routing/model/model_memory.h"
 #include "routing/ops/dense/packed_weights.h"
 
 #include <algorithm>
@@ -208,8 +210,9 @@ class RerunDecoder : public ModelDecoder {
     check_prompt(prompt);
     const at::NoGradGuard no_gradient;
     const std::span<const std::int32_t> beginning = beginning_of(prompt);
-    Sequence sequence{.tokens = {beginning.begin(), beginning.end()},
-                      .memory = model().encode(source_of(prompt), {}, forward_context())};
+    Sequence sequence{.memory = model().encode(source_of(prompt), {}, forward_context()),
+                      .segments = {.length = evaluation_memory(model().config())}};
+    for (const std::int32_t token : beginning) read(sequence, token);
     const std::vector<float> logits = numbers_of(next_logits(sequence));
     sequences_.emplace(next_, std::move(sequence));
     return {next_++, logits};
@@ -220,8 +223,8 @@ class RerunDecoder : public ModelDecoder {
     std::vector<at::Tensor> logits;
     for (std::size_t i = 0; i < sequences.size(); ++i) {
       Sequence& sequence = at(sequences[i]);
-      check_tokens(tokens.subspan(i, 1), static_cast<std::int64_t>(sequence.tokens.size()));
-      sequence.tokens.push_back(tokens[i]);
+      check_tokens(tokens.subspan(i, 1), sequence.length);
+      read(sequence, tokens[i]);
       logits.push_back(next_logits(sequence));
     }
     return at::stack(logits);
@@ -237,13 +240,35 @@ class RerunDecoder : public ModelDecoder {
   }
   std::string label() const override { return "re-runs the prefix"; }
   std::string reason() const override { return reason_; }
-  std::int64_t cache_bytes() const override { return 0; }
+  std::int64_t cache_bytes() const override {
+    std::int64_t total = 0;
+    for (const auto& [number, sequence] : sequences_) total += sequence.segments.bytes();
+    return total;
+  }
 
  private:
+  // Of a model that remembers, `tokens` are those of the segment that is not whole yet.
   struct Sequence {
     std::vector<std::int64_t> tokens = {};
+    std::int64_t length = 0;
     SourceMemory memory = {};
+    ModelMemory segments = {};
   };
+
+  bool remembers() const { return model().config().memory.length > 0; }
+  ForwardContext context_of(Sequence& sequence) const {
+    ForwardContext context = forward_context();
+    if (remembers()) context.memory = &sequence.segments;
+    return context;
+  }
+  void read(Sequence& sequence, std::int32_t token) {
+    sequence.tokens.push_back(token);
+    ++sequence.length;
+    const auto tokens = static_cast<std::int64_t>(sequence.tokens.size());
+    if (!remembers() || tokens < model().config().train.sequence_length) return;
+    model().remember(at::tensor(sequence.tokens, at::kLong).unsqueeze(0), context_of(sequence));
+    sequence.tokens.clear();
+  }
 
   Sequence& at(std::int64_t sequence) {
     const auto found = sequences_.find(sequence);
@@ -251,8 +276,8 @@ class RerunDecoder : public ModelDecoder {
     return found->second;
   }
 
-  at::Tensor next_logits(const Sequence& sequence) {
-    return model().next_logits(sequence.tokens, forward_context(), sequence.memory);
+  at::Tensor next_logits(Sequence& sequence) {
+    return model().next_logits(sequence.tokens, context_of(sequence), sequence.memory);
   }
 
   std::string reason_;
@@ -267,6 +292,10 @@ std::unique_ptr<Decoder> make_decoder(std::shared_ptr<SequenceModel> model, cons
   if (!options.allow_cache) return std::make_unique<RerunDecoder>(std::move(model), options, "a cache was not wanted");
   const std::string reason = model->reason_against_cache();
   if (reason.empty()) return std::make_unique<CachedDecoder>(model, options);
+  if (model->config().memory.compressed > 0) {
+    return std::make_unique<RerunDecoder>(std::move(model), options,
+                                          reason + ", so each new token runs its segment again");
+  }
   return std::make_unique<RerunDecoder>(
       std::move(model), options,
       reason +

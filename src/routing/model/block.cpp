@@ -24,6 +24,7 @@ struct SavedRun : torch::CustomClassHolder {
   explicit SavedRun(const Run& run) : block(run.block), state(*run.state), context(run.context) {
     // A saved variable of the graph; here it would keep its own graph alive.
     state.cross.memory = at::Tensor();
+    state.self.past = at::Tensor();  // is made again
   }
   BlockImpl* block;
   BlockState state;
@@ -76,6 +77,7 @@ class Recomputed : public torch::autograd::Function<Recomputed> {
     run.state.self.auxiliary_loss = at::Tensor();
     run.state.cross.auxiliary_loss = at::Tensor();
     run.state.cross.memory = at::Tensor();
+    run.state.self.past = at::Tensor();
     return {input.grad(), memory.defined() ? memory.grad() : at::Tensor(), at::Tensor(), at::Tensor()};
   }
 };
@@ -125,6 +127,8 @@ at::Tensor BlockImpl::sub_layer(const at::Tensor& x, const LayerNorm& norm, cons
 
 BlockResult BlockImpl::forward(const at::Tensor& input, BlockState& state, const ForwardContext& context) {
   prepare(state.self, context);
+  state.self.past =
+      state.past.defined() && norm_ == NormPlacement::pre ? attention_norm_->forward(state.past) : state.past;
   at::Tensor x = sub_layer(input, attention_norm_, "attention output", context,
                            [&](const at::Tensor& in) { return attention_->forward(in, state.self); });
   at::Tensor auxiliary = state.self.auxiliary_loss;
@@ -155,8 +159,8 @@ at::Tensor BlockImpl::forward_cached(const at::Tensor& input, BlockCache& cache,
                    [&](const at::Tensor& in) { return feedforward_->forward(in, context); });
 }
 
-BlockCache BlockImpl::make_cache() const {
-  BlockCache cache{.self = attention_->make_cache()};
+BlockCache BlockImpl::make_cache(const Horizon& horizon) const {
+  BlockCache cache{.self = attention_->make_cache(horizon)};
   if (!cross_attention_.is_empty()) cache.cross = cross_attention_->make_cache();
   return cache;
 }

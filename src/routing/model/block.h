@@ -39,6 +39,9 @@ struct BlockPlace {
 struct BlockState {
   AttentionState self = {};
   AttentionState cross = {};
+  // What the layer remembers, [batch, remembered, width]: inputs that it had before, without a graph; undefined if
+  // nothing.
+  at::Tensor past = {};
 };
 
 struct BlockResult {
@@ -59,7 +62,7 @@ class BlockImpl : public torch::nn::Module {
   // The same for sequences that are read piece by piece; see MultiHeadAttention. In evaluation only.
   at::Tensor forward_cached(const at::Tensor& input, BlockCache& cache, std::span<const std::int64_t> sequences,
                             const ForwardContext& context) const;
-  BlockCache make_cache() const;
+  BlockCache make_cache(const Horizon& horizon) const;
   std::string reason_against_cache() const;
 
   MultiHeadAttention attention() const { return attention_; }

@@ -15,11 +15,16 @@
 
 namespace routing {
 
+struct ModelMemory;
+
 // What every layer of one forward pass shares.
 struct ForwardContext {
   at::Tensor sample_ids = {};  // int64 [batch]: identities of the sequences, for dropout; undefined means 0, 1, 2 …
   std::uint64_t step = 0;      // counts training forwards: names the draws of dropout and random patterns
   MatmulPrecision precision = MatmulPrecision::fp32;
+  // What the layers remember of the segments before, and what they will remember of this one: read and moved on by the
+  // forward pass. Null means that the sequences begin here, and nobody will go on with them.
+  ModelMemory* memory = nullptr;
   // For layers that read with a cache only: this is a piece of one sequence, see CachedContext.
   PieceExchange* pieces = nullptr;
 };

@@ -1,8 +1,10 @@
 #include "routing/model/sequence_model.h"
 
 #include "routing/attention/patterns/span.h"
+#include "routing/config/memory_rules.h"
 #include "routing/core/error.h"
 #include "routing/model/encoder_decoder.h"
+#include "routing/model/model_memory.h"
 #include "routing/model/token_inputs.h"
 #include "routing/model/transformer.h"
 #include "routing/ops/dense/vocabulary_loss.h"
@@ -68,13 +70,20 @@ void SequenceModel::run_block(Block& block, BlockState& state, const ForwardCont
   state.self.auxiliary_loss = at::Tensor();
   state.cross.auxiliary_loss = at::Tensor();
   state.cross.memory = at::Tensor();
+  state.self.past = at::Tensor();
+  state.past = at::Tensor();
 }
 
 SequenceModel::Hidden SequenceModel::run_decoder(at::Tensor inputs, const SourceMemory& memory, const at::Tensor& valid,
                                                  const ForwardContext& context) {
   Hidden x{.values = std::move(inputs)};
+  std::vector<at::Tensor> remembered;
   for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
     BlockState& state = states_[layer];
+    if (context.memory != nullptr) {
+      state.past = context.memory->past(layer);
+      remembered.push_back(context.memory->moved_on(layer, x.values));
+    }
     state.self.valid = valid;
     state.cross.valid = valid;
     state.cross.memory_valid = memory.valid;
@@ -82,6 +91,7 @@ SequenceModel::Hidden SequenceModel::run_decoder(at::Tensor inputs, const Source
     if (memory.values.defined()) state.cross.memory = memory.values.view(memory.values.sizes());
     run_block(layers_[layer], state, context, x);
   }
+  if (context.memory != nullptr) context.memory->layers = std::move(remembered);
   x.values = last_layers(x.values, context);
   return x;
 }
@@ -145,8 +155,20 @@ at::Tensor SequenceModel::next_logits(std::span<const std::int64_t> tokens, cons
   // The token to be predicted is not read, so it may be anything.
   at::Tensor sequence = at::zeros({1, static_cast<std::int64_t>(tokens.size()) + 1}, at::kLong);
   std::copy(tokens.begin(), tokens.end(), sequence.data_ptr<std::int64_t>());
-  const at::Tensor last = hidden(memory, sequence, {}, context).values.narrow(1, sequence.size(1) - 1, 1);
+  ForwardContext here = context;
+  ModelMemory memory_before;
+  if (context.memory != nullptr) {
+    memory_before = *context.memory;
+    here.memory = &memory_before;
+  }
+  const at::Tensor last = hidden(memory, sequence, {}, here).values.narrow(1, sequence.size(1) - 1, 1);
   return output_logits(last, context.precision).flatten();
+}
+
+void SequenceModel::remember(const at::Tensor& tokens, const ForwardContext& context) {
+  require<InputError>(context.memory != nullptr, config_.name, ": a segment to remember, but there is no memory");
+  const at::NoGradGuard no_gradient;
+  hidden({}, tokens, {}, context);
 }
 
 double SequenceModel::nats_at(const at::Tensor& tokens, std::int64_t position, std::int64_t target,
@@ -160,6 +182,7 @@ double SequenceModel::nats_at(const at::Tensor& tokens, std::int64_t position, s
 }
 
 std::string SequenceModel::reason_against_cache() const {
+  if (config_.memory.compressed > 0) return "compressed memory is made of whole segments";
   for (const Block& block : layers_) {
     std::string reason = block->reason_against_cache();
     if (!reason.empty()) return reason;
@@ -169,7 +192,9 @@ std::string SequenceModel::reason_against_cache() const {
 
 ModelCache SequenceModel::make_cache() const {
   std::vector<BlockCache> layers;
-  for (const Block& block : layers_) layers.push_back(block->make_cache());
+  const std::int64_t memory = evaluation_memory(config_);
+  const Horizon horizon = memory > 0 ? Horizon{config_.train.sequence_length, memory} : Horizon{};
+  for (const Block& block : layers_) layers.push_back(block->make_cache(horizon));
   return ModelCache(std::move(layers));
 }
 
@@ -187,6 +212,9 @@ at::Tensor SequenceModel::hidden_cached(const at::Tensor& previous, ModelCache& 
   require<InputError>(context.pieces == nullptr || !reads_source(), config_.name,
                       ": a piece of a target was given, but only sequences of a decoder-only model are read in pieces "
                       "elsewhere; read the whole target here");
+  require<InputError>(context.pieces == nullptr || config_.memory.length == 0, config_.name,
+                      ": a piece of a text was given, but the model reads segments with a memory (memory.length ",
+                      config_.memory.length, "), one after the other; read the whole text here");
   check_tokens(config_.name, previous, {});
   require<InputError>(previous.size(0) == static_cast<std::int64_t>(sequences.size()), config_.name, ": tokens of ",
                       previous.size(0), " sequences, but ", sequences.size(), " are named");

@@ -85,8 +85,12 @@ class SequenceModel : public torch::nn::Module {
                     const ForwardContext& context);
   // The prediction of the token after these, [vocab_size], from a pass over all of them. Patterns that choose from a
   // whole sequence choose from these.
+  //
+  // With a memory in the context these tokens are the beginning of a segment, and the memory stays as it is.
   at::Tensor next_logits(std::span<const std::int64_t> tokens, const ForwardContext& context,
                          const SourceMemory& memory = {});
+  // Reads a whole segment [streams, tokens] for nothing but the memory of the context.
+  void remember(const at::Tensor& tokens, const ForwardContext& context);
   // The nats of `target` at one position of a sequence [1, n]: what loss() has there, bit for bit, if the sequence
   // holds it. What the sequence does hold there is the input of the next position, so it may be something else.
   double nats_at(const at::Tensor& tokens, std::int64_t position, std::int64_t target, const ForwardContext& context);

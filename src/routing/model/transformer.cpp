@@ -1,6 +1,7 @@
 #include "routing/model/transformer.h"
 
 #include "routing/core/error.h"
+#include "routing/model/model_memory.h"
 #include "routing/model/token_inputs.h"
 #include "routing/ops/embedding.h"
 #include "routing/ops/initial_weights.h"
@@ -52,6 +53,10 @@ TransformerImpl::TransformerImpl(ExperimentConfig config, const at::TensorOption
 at::Tensor TransformerImpl::input_ids(const at::Tensor& tokens, const ForwardContext& context) const {
   const ModelConfig& model = config().model;
   at::Tensor ids = reads_images() ? image_table_ids(model, tokens) : shifted(model, tokens);
+  // A segment goes on where the one before ended.
+  if (context.memory != nullptr && context.memory->last_tokens.defined()) {
+    ids.select(1, 0).copy_(context.memory->last_tokens);
+  }
   if (is_training() && model.input_dropout > 0.0) {
     drop_inputs(ids,
                 {.probability = model.input_dropout,
@@ -87,7 +92,10 @@ SequenceModel::Hidden TransformerImpl::hidden(const SourceMemory& memory, const 
     positions.resize(static_cast<std::size_t>(tokens.size(1)));
     std::iota(positions.begin(), positions.end(), 0);
   }
-  return run_decoder(embed_at(input_ids(tokens, context), positions, context), memory, {}, context);
+  if (context.memory != nullptr) context.memory->check(config(), tokens.size(0));
+  Hidden last = run_decoder(embed_at(input_ids(tokens, context), positions, context), memory, {}, context);
+  if (context.memory != nullptr) context.memory->last_tokens = tokens.select(1, tokens.size(1) - 1).clone();
+  return last;
 }
 
 std::int64_t TransformerImpl::id_at(std::int64_t position, std::int64_t before) const {

@@ -5,12 +5,16 @@
 #include "routing/model/weights.h"
 #include "routing/storage/safetensors.h"
 
+#include <string>
 #include <system_error>
+#include <utility>
 
 namespace routing {
 namespace {
 
 namespace fs = std::filesystem;
+
+const std::string kMemoryPrefix = "memory.";  // of names in state.safetensors; the rest is the optimiser's
 
 void make_folder(const fs::path& path) {
   std::error_code error;
@@ -23,7 +27,7 @@ void make_folder(const fs::path& path) {
 }  // namespace
 
 void write_checkpoint(const RunDirectory& run, Learner& learner, const TrainerState& state,
-                      const std::map<std::string, at::Tensor>& optimizer_state) {
+                      const GatheredState& gathered) {
   const CheckpointPlace place = run.checkpoint(state.step);
   const CheckpointPlace partial{state.step, place.folder.string() + ".partial"};
   std::error_code error;
@@ -35,7 +39,9 @@ void write_checkpoint(const RunDirectory& run, Learner& learner, const TrainerSt
   try {
     save_model(partial.model(), learner.model(),
                {.version = state.version, .tokenizer_hash = state.tokenizer_hash, .data_label = state.data_label});
-    write_safetensors(partial.state(), {.tensors = optimizer_state, .metadata = {{"format", "pt"}}});
+    std::map<std::string, at::Tensor> tensors = gathered.optimizer;
+    for (const auto& [name, tensor] : gathered.memory) tensors.emplace(kMemoryPrefix + name, tensor);
+    write_safetensors(partial.state(), {.tensors = std::move(tensors), .metadata = {{"format", "pt"}}});
     write_file_at_once(partial.trainer(), to_text(state));
     // Without a DONE this is what a kill left behind.
     fs::remove_all(place.folder, error);
@@ -56,7 +62,11 @@ CheckpointContents read_checkpoint(const CheckpointPlace& place, const Experimen
   require<FileError>(contents.state.step == place.step, place.trainer().string(), ": says step ", contents.state.step,
                      ", but its folder is that of step ", place.step, "; take another checkpoint of the run");
   contents.model = read_safetensors(place.model()).tensors;
-  contents.optimizer = read_safetensors(place.state()).tensors;
+  for (const auto& [name, tensor] : read_safetensors(place.state()).tensors) {
+    const bool remembered = name.starts_with(kMemoryPrefix);
+    auto& part = remembered ? contents.memory : contents.optimizer;
+    part.emplace(remembered ? name.substr(kMemoryPrefix.size()) : name, tensor);
+  }
   return contents;
 }
 

@@ -1,5 +1,7 @@
 #include "routing/training/learner.h"
 
+#include "routing/data/batches.h"
+#include "routing/distributed/gathered_rows.h"
 #include "routing/distributed/watch/step_trace.h"
 #include "routing/evaluation/likelihood.h"
 #include "routing/kernels/dispatch/cpu_features.h"
@@ -36,16 +38,44 @@ Learner::Learner(const ExperimentConfig& config, LearnerRanks ranks)
   }
   if (ranks.shard_optimizer) shards_ = std::make_unique<OptimizerShards>(*ranks_, parameters_);
   optimizer_ = make_optimizer(shards_ ? shards_->own() : parameters_, config.train);
+  memory_.length = config.memory.length;
 }
 
 std::map<std::string, at::Tensor> Learner::optimizer_state() const {
   return shards_ ? shards_->gather_state(optimizer_->state()) : optimizer_->state();
 }
 
+std::map<std::string, at::Tensor> Learner::memory_state() const {
+  return gathered_rows(*ranks_, memory_.tensors(), config_.train.batch_size);
+}
+
+void Learner::restore_memory(const std::map<std::string, at::Tensor>& tensors, const std::string& origin) {
+  const RowRange own = rows_of_rank(config_.train.batch_size, ranks_->rank(), ranks_->size());
+  std::map<std::string, at::Tensor> mine;
+  for (const auto& [name, tensor] : tensors) {
+    require<FileError>(tensor.dim() >= 1 && tensor.size(0) == config_.train.batch_size, origin, ": the memory ", name,
+                       " is of ", tensor.dim() >= 1 ? tensor.size(0) : 0, " streams, but train.batch_size is ",
+                       config_.train.batch_size, "; the checkpoint belongs to another configuration");
+    mine.emplace(name, tensor.narrow(0, own.first, own.count).clone());
+  }
+  try {
+    memory_.set_tensors(mine);
+    if (memory_.length > 0) memory_.check(config_, own.count);
+  } catch (const InputError& error) {
+    throw FileError(origin + ": " + error.what() + "; the checkpoint belongs to another configuration");
+  }
+  require<FileError>((memory_.length > 0) == !tensors.empty(), origin, ": holds ", tensors.size(),
+                     " tensors of memory, but memory.length is ", memory_.length,
+                     "; the checkpoint belongs to another configuration");
+}
+
 // The loss to differentiate: this rank's part of the mean over all targets.
 at::Tensor Learner::forward(const TokenBatch& batch, Sums& sums) {
   const TracedWork work(ranks_->trace(), "forward");
-  const ForwardContext context{.sample_ids = batch.sample_ids, .step = forwards_, .precision = precision_};
+  const ForwardContext context{.sample_ids = batch.sample_ids,
+                               .step = forwards_,
+                               .precision = precision_,
+                               .memory = memory_.length > 0 ? &memory_ : nullptr};
   const auto accumulation = static_cast<double>(config_.train.accumulation);
   const SequenceModel::Loss loss = model_->loss(batch, context);
   const at::Tensor nats = loss.nats.detach();
@@ -131,6 +161,7 @@ StepResult Learner::step(std::span<const TokenBatch> batches) {
                       config_.train.accumulation, " batches (train.accumulation), but got ", batches.size());
   StepResult result;
   const std::uint64_t forwards_before = forwards_;
+  const ModelMemory memory_before = memory_;
   if (StepTrace* const trace = ranks_->trace()) trace->begin_step(steps_done_ + 1);
   if (!reducer_) reducer_ = std::make_unique<GradientReducer>(*ranks_, parameters_, bucket_order_);
   try {
@@ -149,6 +180,7 @@ StepResult Learner::step(std::span<const TokenBatch> batches) {
     check_finite(batches, result);
   } catch (...) {
     forwards_ = forwards_before;
+    memory_ = memory_before;
     model_->forget_collected();
     throw;
   }

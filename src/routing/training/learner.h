@@ -11,6 +11,7 @@
 #include "routing/distributed/group/rank_group.h"
 #include "routing/distributed/optimizer_shards.h"
 #include "routing/distributed/totals_exchange.h"
+#include "routing/model/model_memory.h"
 #include "routing/model/sequence_model.h"
 #include "routing/optim/optimizer.h"
 
@@ -42,7 +43,7 @@ struct LearnerRanks {
   bool shard_optimizer = false;  // ZeRO stage 1: see OptimizerShards
 };
 
-// The loss or the gradient was not finite; weights, optimiser and centroids are as before the step.
+// The loss or the gradient was not finite; weights, optimiser, centroids and memory are as before the step.
 class NotFiniteError : public Error {
  public:
   using Error::Error;
@@ -73,6 +74,11 @@ class Learner {
   std::int64_t optimizer_bytes() const { return bytes_of(optimizer_->state()); }
   // Does this rank keep the tensor of this name of an optimiser's state?
   bool keeps_moment(const std::string& name) const { return shards_ == nullptr || shards_->owns(name); }
+
+  // What the layers remember of each stream, for a checkpoint: of all ranks, which must all call. And back, from all
+  // streams; each rank takes its own.
+  std::map<std::string, at::Tensor> memory_state() const;
+  void restore_memory(const std::map<std::string, at::Tensor>& tensors, const std::string& origin);
 
   // In which order gradients travel; empty in a new run of one rank and before the first step. To be given back before
   // the first step of a resumed run.
@@ -106,6 +112,7 @@ class Learner {
   std::unique_ptr<Optimizer> optimizer_;
   BucketOrder bucket_order_;
   std::unique_ptr<GradientReducer> reducer_;  // from the first step on
+  ModelMemory memory_;                        // of this rank's streams
   std::int64_t steps_done_ = 0;
   std::uint64_t forwards_ = 0;
 };

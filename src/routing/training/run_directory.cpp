@@ -238,7 +238,8 @@ void require_same_run(const ExperimentConfig& run, const ExperimentConfig& asked
                                                 "eval.split",
                                                 "eval.stride",
                                                 "eval.batch_size",
-                                                "eval.subwords_per_word"};
+                                                "eval.subwords_per_word",
+                                                "eval.memory"};
   std::string differences;
   for (const auto& [key, before, now] : changed_keys(run, asked)) {
     if (may_differ.contains(key)) continue;

@@ -72,7 +72,7 @@ CheckpointContents Trainer::contents_to_go_on_from(const CheckpointPlace& place)
   const ExperimentConfig before = load_model_config(place.model());
   // Losses over other text or with other context cannot be compared.
   if (before.eval.split != config_.eval.split || before.eval.stride != config_.eval.stride ||
-      before.train.eval_tokens != config_.train.eval_tokens) {
+      before.eval.memory != config_.eval.memory || before.train.eval_tokens != config_.train.eval_tokens) {
     saved.best_eval_nats = std::numeric_limits<double>::infinity();
     saved.best_step = -1;
   }
@@ -130,9 +130,11 @@ void Trainer::open_run(const Setup& setup) {
       const auto kept = [&](const std::string& name) { return learner_.keeps_moment(name); };
       contents.model = broadcast_tensors(group(), contents.model, all);
       contents.optimizer = broadcast_tensors(group(), contents.optimizer, kept);
+      contents.memory = broadcast_tensors(group(), contents.memory, all);
       contents.state = state_from_text(group().broadcast_text(to_text(contents.state), 0), origin);
     }
     learner_.restore(contents.model, contents.optimizer, contents.state.step, origin);
+    learner_.restore_memory(contents.memory, origin);
     learner_.set_bucket_order(contents.state.bucket_order);
     state_ = std::move(contents.state);
   }
@@ -234,11 +236,11 @@ void Trainer::save() {
   saved_step_ = state_.step;
   state_.bucket_order = learner_.bucket_order();
   // Of several ranks: before rank 0 is alone with its disk.
-  const std::map<std::string, at::Tensor> optimizer_state = learner_.optimizer_state();
+  const GatheredState gathered{.optimizer = learner_.optimizer_state(), .memory = learner_.memory_state()};
   if (!leads()) return;
   const PhaseGuard phase(group().status(), RankPhase::saving);
   log_->sync();
-  write_checkpoint(run_, learner_, state_, optimizer_state);
+  write_checkpoint(run_, learner_, state_, gathered);
   old_checkpoints_wait_ = true;
 }
 

@@ -153,6 +153,30 @@ TEST(HeadCache, BlocksReadThemselvesAndTheOneBefore) {
   EXPECT_EQ(cache.rows_in_use(), 4);
 }
 
+// Segments of 4 with a memory of 3: positions 4 to 7 read from 1 on, 8 to 11 from 5 on.
+TEST(HeadCache, AHorizonMovesOnWithTheSegmentsAndLetsGoOfWhatIsBeyond) {
+  HeadCache cache({.heads = 1, .key_dim = 1, .value_dim = 1, .horizon = {.segment = 4, .memory = 3}});
+  const Numbers sequence{0};
+  cache.add_sequence(0);
+  Tokens six(6);
+  const KeptPlan first = cache.append(six.in(sequence, {0}));
+  EXPECT_EQ(first.keys_of(0, 0, 3), (std::vector<std::int32_t>{0, 1, 2, 3}));
+  EXPECT_EQ(first.keys_of(0, 0, 4), (std::vector<std::int32_t>{1, 2, 3, 4}));
+  EXPECT_EQ(first.keys_of(0, 0, 5), (std::vector<std::int32_t>{1, 2, 3, 4, 5}));
+  cache.release(sequence);
+  EXPECT_EQ(cache.rows_in_use(), 5);
+  const KeptPlan second = cache.append(six.in(sequence, {0}));
+  EXPECT_EQ(second.keys_of(0, 0, 1), (std::vector<std::int32_t>{1, 2, 3, 4, 5, 6, 7}));
+  EXPECT_EQ(second.keys_of(0, 0, 2), (std::vector<std::int32_t>{5, 6, 7, 8}));
+  EXPECT_EQ(second.keys_of(0, 0, 5), (std::vector<std::int32_t>{5, 6, 7, 8, 9, 10, 11}));
+  cache.release(sequence);
+  EXPECT_EQ(cache.rows_in_use(), 7);
+  // Shifted keys: the first that is remembered stands for a token that is not.
+  HeadCache shifted({.heads = 1, .key_dim = 1, .value_dim = 1, .horizon = {.segment = 4, .memory = 3}, .key_shift = 1});
+  shifted.add_sequence(0);
+  EXPECT_EQ(shifted.append(six.in(sequence, {0})).keys_of(0, 0, 4), (std::vector<std::int32_t>{2, 3, 4}));
+}
+
 TEST(HeadCache, ATokenReadsItselfOnlyIfAlone) {
   HeadCache cache({.heads = 1, .key_dim = 1, .value_dim = 1, .rules = {.lists = 2}, .self = SelfRule::only_if_alone});
   cache.add_sequence(0);

@@ -1,6 +1,7 @@
 // Plans against masks written from the paper's formulas, read as j <= i, and against hand-worked lists.
 #include "routing/attention/patterns/position_patterns.h"
 
+#include "routing/attention/plan/remembered_tokens.h"
 #include "support/pattern_cases.h"
 
 #include <gtest/gtest.h>
@@ -110,6 +111,19 @@ TEST(SelfRule, OnlyIfAloneRemovesTheDiagonalExceptWhereNothingElseIsSeen) {
 }
 
 // The lists themselves, for one small case of each.
+// Strided attention over two remembered tokens and four new ones: the groups are the same, their queries begin later.
+TEST(Plans, RememberedTokensAreKeysOnly) {
+  const Plan whole = strided_plan(self_layout(1, 1, 6), {.stride = 2}, true, SelfRule::allowed);
+  const Plan later = with_queries_from(whole, 2);
+  EXPECT_TRUE(at::equal(later.groups, at::tensor({1, 3, 0, 3, 4, 6, 3, 6}, at::kLong).view({2, 4})));
+  const at::Tensor before = whole.to_dense_counts();
+  const at::Tensor after = later.to_dense_counts();
+  EXPECT_TRUE(at::equal(after.narrow(2, 2, 4), before.narrow(2, 2, 4)));
+  EXPECT_EQ(after.narrow(2, 0, 2).sum().item<std::int64_t>(), 0);
+  EXPECT_TRUE(with_queries_from(whole, 0) == whole);
+  EXPECT_EQ(with_queries_from(whole, 6).to_dense_counts().sum().item<std::int64_t>(), 0);
+}
+
 TEST(Plans, HandWorkedLists) {
   const Plan strided = strided_plan(self_layout(1, 2, 5), {.stride = 2}, true, SelfRule::allowed);
   EXPECT_TRUE(strided.query_order.equal(at::tensor({0, 2, 4, 1, 3}, at::kInt)));

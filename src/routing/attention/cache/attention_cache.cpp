@@ -4,7 +4,7 @@ namespace routing {
 namespace {
 
 bool keeps_everything(const HeadCacheShape& shape) {
-  return shape.rules.block == 0 && !shape.rules.lookback;
+  return shape.rules.block == 0 && !shape.rules.lookback && shape.horizon.segment == 0;
 }
 
 }  // namespace

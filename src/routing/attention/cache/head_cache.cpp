@@ -138,6 +138,22 @@ void HeadCache::let_go(List& list, std::int64_t rank) {
   list.first = 0;
 }
 
+void HeadCache::reach(List* lists, std::int64_t position) const {
+  const auto [segment, memory] = shape_.horizon;
+  if (segment == 0) return;
+  const std::int64_t remembered_at = position - shape_.key_shift + memory;
+  const bool begins_memory = position >= shape_.key_shift && remembered_at % segment == 0;
+  const bool begins_segment = position % segment == 0 && position >= memory;
+  if (!begins_memory && !begins_segment) return;
+  for (List* list = lists; list != lists + shape_.rules.lists; ++list) {
+    if (begins_memory) list->next_origins.push_back(list->end_rank());
+    if (begins_segment) {
+      list->origin = list->next_origins.front();
+      list->next_origins.erase(list->next_origins.begin());
+    }
+  }
+}
+
 // Keys join before the query of their own token reads: it sees all keys up to its own time, and no later one.
 void HeadCache::read_unit(const NewTokens& tokens, std::size_t index, std::int64_t head, UnitQueries& unit) {
   const auto sequence_index = static_cast<std::int64_t>(index);
@@ -151,6 +167,7 @@ void HeadCache::read_unit(const NewTokens& tokens, std::size_t index, std::int64
   unit.memberships.clear();
   for (std::int64_t token = 0; token < tokens.tokens; ++token) {
     const std::int64_t position = sequence.length + token;
+    reach(lists, position);
     if (!shape_.memory && key_lists.counts[static_cast<std::size_t>(token)] > 0) {
       const std::int32_t row = take_row(row_of(tokens.keys, sequence_index, head, token),
                                         row_of(tokens.values, sequence_index, head, token));
@@ -164,12 +181,13 @@ void HeadCache::read_unit(const NewTokens& tokens, std::size_t index, std::int64
       UnitQueries::Membership membership{.list = *next_query_list++, .token = narrow(token)};
       const List& list = lists[membership.list];
       const std::int64_t end = list.end_rank();
-      std::int64_t from = 0;
+      std::int64_t from = list.origin;
+      membership.origin = narrow(list.origin);
       if (shape_.rules.block > 0) {
         from = std::max<std::int64_t>(0, (position / shape_.rules.block - 1) * shape_.rules.block);
         membership.origin = narrow(from);
       } else if (shape_.rules.lookback) {
-        from = std::max<std::int64_t>(0, end - *shape_.rules.lookback);
+        from = std::max(list.origin, end - *shape_.rules.lookback);
       }
       membership.view = {.key_from = narrow(from), .key_to = narrow(end), .place = narrow(end)};
       const bool skips_self = shape_.self == SelfRule::only_if_alone && !shape_.memory && end > from &&
@@ -305,8 +323,10 @@ void HeadCache::release(std::span<const std::int64_t> sequences) {
     if (shape_.rules.block > 0) {
       const std::int64_t next = (sequence.length / shape_.rules.block - 1) * shape_.rules.block;
       for (List& list : sequence.lists) let_go(list, next);
-    } else if (shape_.rules.lookback) {
-      for (List& list : sequence.lists) let_go(list, list.end_rank() - *shape_.rules.lookback);
+    } else {
+      for (List& list : sequence.lists) {
+        let_go(list, std::max(list.origin, list.end_rank() - shape_.rules.lookback.value_or(list.end_rank())));
+      }
     }
   }
 }

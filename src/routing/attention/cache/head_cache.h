@@ -6,7 +6,7 @@
 // of rows, and a fork of a sequence shares all it has read so far.
 //
 // Memory     rows in use, in float32; grows by half when full. Windows: at most lists x lookback rows per sequence and
-//            head; without a window all keys
+//            head; with a horizon at most those of a memory and a segment; without either all keys
 // Threads    one caller at a time
 #pragma once
 
@@ -32,6 +32,8 @@ struct HeadCacheShape {
   ListRules rules = {};
   SelfRule self = SelfRule::allowed;
   bool memory = false;  // cross-attention: keys are those of a memory and known before any query
+  Horizon horizon = {};
+  std::int64_t key_shift = 0;  // shifted keys: the first token that is remembered has no key
 };
 
 class HeadCache {
@@ -97,6 +99,10 @@ class HeadCache {
     std::vector<std::int32_t> rows, positions;
     std::int64_t first = 0;    // places before this one are empty
     std::int64_t dropped = 0;  // the rank that place `first` has
+    // Segments with a memory: the rank of the first key that queries of this segment may read, and those of the
+    // segments to come whose first key is known already.
+    std::int64_t origin = 0;
+    std::vector<std::int64_t> next_origins = {};
     std::int64_t end_rank() const { return dropped + static_cast<std::int64_t>(rows.size()) - first; }
     std::size_t place(std::int64_t rank) const { return static_cast<std::size_t>(first + rank - dropped); }
   };
@@ -116,6 +122,8 @@ class HeadCache {
   std::int32_t take_row(const float* key, const float* value);
   void join(List& list, std::int32_t row, std::int32_t position);
   void let_go(List& list, std::int64_t rank);
+  // Moves the horizon of a head's lists on, before the key of this position joins.
+  void reach(List* lists, std::int64_t position) const;
   void read_unit(const NewTokens& tokens, std::size_t index, std::int64_t head, UnitQueries& unit);
   void add_groups(const Sequence& sequence, std::int64_t head, UnitQueries& unit, KeptPlan& plan) const;
   static void add_members(UnitQueries& unit, KeptPlan& plan);

@@ -5,6 +5,7 @@
 #include "routing/attention/patterns/routing.h"
 #include "routing/attention/patterns/shifted_keys.h"
 #include "routing/attention/patterns/span.h"
+#include "routing/attention/plan/remembered_tokens.h"
 #include "routing/core/error.h"
 
 #include <variant>
@@ -165,7 +166,8 @@ class LshGroups : public Pattern {
 
 Plan Pattern::plan(const PlanRequest& request) {
   const Plan made = make_plan(request);
-  return shifts_keys_ ? with_shifted_keys(made, request.layout) : made;
+  const Plan whole = shifts_keys_ ? with_shifted_keys(made, request.layout) : made;
+  return request.remembered > 0 ? with_queries_from(whole, request.remembered) : whole;
 }
 
 at::Tensor Pattern::auxiliary_loss(const at::Tensor& /*queries*/, const at::Tensor& /*keys*/,

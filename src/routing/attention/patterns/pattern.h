@@ -47,6 +47,9 @@ struct PlanRequest {
   bool training = false;
   std::uint64_t step = 0;      // counts training forwards; patterns that draw anew do so for each step
   at::Tensor sample_ids = {};  // int64 [batch]: identities of the sequences; undefined means 0, 1, 2 …
+  // So many of the layout's first tokens are remembered ones: keys for the others, and nothing else. What a pattern
+  // learns from tokens it learns from the others.
+  std::int64_t remembered = 0;
 };
 
 class Pattern : public torch::nn::Module {

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace routing {
@@ -29,8 +30,17 @@ std::span<const float> unit_vectors(const at::Tensor& vectors, std::int64_t unit
   return {vectors.data_ptr<float>() + unit * size, static_cast<std::size_t>(size)};
 }
 
-SideSelection select_side(const at::Tensor& vectors, const std::vector<std::vector<std::int32_t>>& valid,
-                          const HostCentroids& centroids, const RoutingPattern& config) {
+using ValidPositions = std::vector<std::vector<std::int32_t>>;
+
+// Which tokens choose, and which of them only join what they have chosen: remembered ones stand in the lists of
+// members, and in nothing that is learned from.
+struct Choosers {
+  const ValidPositions* tokens = nullptr;
+  const ValidPositions* remembered = nullptr;  // null where there are none
+};
+
+SideSelection select_side(const at::Tensor& vectors, const Choosers& who, const HostCentroids& centroids,
+                          const RoutingPattern& config) {
   const std::int64_t heads = vectors.size(1);
   const std::int64_t tokens = vectors.size(2);
   SideSelection side;
@@ -39,8 +49,20 @@ SideSelection select_side(const at::Tensor& vectors, const std::vector<std::vect
   parallel_for(0, vectors.size(0) * heads, 1, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t unit = first; unit < last; ++unit) {
       UnitSelection& selection = side.units[static_cast<std::size_t>(unit)];
-      selection = select_members(unit_vectors(vectors, unit), valid[static_cast<std::size_t>(unit / heads)],
-                                 centroids.view(unit % heads), config);
+      const auto sequence = static_cast<std::size_t>(unit / heads);
+      const auto members = [&](const ValidPositions& valid) {
+        return select_members(unit_vectors(vectors, unit), valid[sequence], centroids.view(unit % heads), config);
+      };
+      selection = members(*who.tokens);
+      if (who.remembered != nullptr) {
+        // Tokens choose by themselves, and remembered ones come first.
+        UnitSelection before = members(*who.remembered);
+        for (std::size_t c = 0; c < before.members.size(); ++c) {
+          const auto& later = selection.members[c];
+          before.members[c].insert(before.members[c].end(), later.begin(), later.end());
+        }
+        selection.members = std::move(before.members);
+      }
       std::copy(selection.committed.begin(), selection.committed.end(),
                 side.choice.data_ptr<std::int32_t>() + unit * tokens);
     }
@@ -59,7 +81,7 @@ std::vector<ClusterTotals> totals_of(const SideSelection& side, std::int64_t hea
 
 struct SampledSide {
   at::Tensor vectors;
-  const std::vector<std::vector<std::int32_t>>* valid;
+  const ValidPositions* valid;
 };
 
 struct SampledToken {
@@ -117,6 +139,20 @@ void check_vectors(const char* name, const at::Tensor& vectors, const std::vecto
                       ", but must be ", at::IntArrayRef(expected));
 }
 
+// The positions of a layout, cut after those that are remembered.
+struct CutPositions {
+  ValidPositions remembered, later;
+};
+CutPositions cut(const ValidPositions& valid, std::int64_t remembered) {
+  CutPositions parts;
+  for (const std::vector<std::int32_t>& positions : valid) {
+    const auto middle = std::lower_bound(positions.begin(), positions.end(), remembered);
+    parts.remembered.emplace_back(positions.begin(), middle);
+    parts.later.emplace_back(middle, positions.end());
+  }
+  return parts;
+}
+
 }  // namespace
 
 RoutingGroups::RoutingGroups(const HeadGroupConfig& group, const RoutingPattern& config, const PatternContext& context)
@@ -143,16 +179,24 @@ Plan RoutingGroups::make_plan(const PlanRequest& request) {
   const at::Tensor queries = cpu_floats(request.queries);
   const at::Tensor keys = separate ? cpu_floats(request.keys) : at::Tensor();
   const HostCentroids host = centroids_->host();
-  const SideSelection query_side = select_side(queries, layout.valid_queries, host, config_);
+  const bool remembers = request.remembered > 0;
+  require<InputError>(!remembers || config_.selection != RoutingSelection::balanced,
+                      "routing: selection = balanced lets tokens compete, so that ", request.remembered,
+                      " remembered ones would take part; use threshold or nearest");
+  // Of self-attention: both sides have the same tokens.
+  const CutPositions parts = remembers ? cut(layout.valid_queries, request.remembered) : CutPositions();
+  const Choosers of_queries{remembers ? &parts.later : &layout.valid_queries, remembers ? &parts.remembered : nullptr};
+  const Choosers of_keys{remembers ? &parts.later : &layout.valid_keys, of_queries.remembered};
+  const SideSelection query_side = select_side(queries, of_queries, host, config_);
   SideSelection key_side;
-  if (separate) key_side = select_side(keys, layout.valid_keys, host, key_config_);
+  if (separate) key_side = select_side(keys, of_keys, host, key_config_);
 
   StepTotals step;
   step.totals[0] = totals_of(query_side, layout.heads);
   if (separate) step.totals[1] = totals_of(key_side, layout.heads);
   if (request.training) {
-    std::vector<SampledSide> sides{{queries, &layout.valid_queries}};
-    if (separate) sides.push_back({keys, &layout.valid_keys});
+    std::vector<SampledSide> sides{{queries, of_queries.tokens}};
+    if (separate) sides.push_back({keys, of_keys.tokens});
     step.sample = sample_tokens(sides, request.sample_ids, *centroids_);
   }
   centroids_->collect(step, request.training);
@@ -194,9 +238,9 @@ std::vector<TokenLists> RoutingGroups::token_lists(const at::Tensor& vectors,
 }
 
 std::vector<TokenLists> RoutingGroups::memory_lists(const at::Tensor& keys, std::span<const std::int32_t> valid) const {
-  const std::vector<std::vector<std::int32_t>> positions{std::vector<std::int32_t>(valid.begin(), valid.end())};
+  const ValidPositions positions{std::vector<std::int32_t>(valid.begin(), valid.end())};
   const at::Tensor rows = cpu_floats(keys);
-  const SideSelection side = select_side(rows, positions, centroids_->host(), key_config_);
+  const SideSelection side = select_side(rows, {.tokens = &positions}, centroids_->host(), key_config_);
   std::vector<TokenLists> all;
   for (const UnitSelection& unit : side.units) {
     // Each cluster's members ascend; taken cluster after cluster, so do the clusters of a token.

@@ -25,6 +25,14 @@ struct ListRules {
   friend bool operator==(const ListRules&, const ListRules&) = default;
 };
 
+// Texts that are read in segments, each with a memory of the tokens before it: a query of segment k reads no key before
+// position k * segment - memory, and ranks count from there. A segment of 0 means that a text is read as one.
+struct Horizon {
+  std::int64_t segment = 0;
+  std::int64_t memory = 0;
+  friend bool operator==(const Horizon&, const Horizon&) = default;
+};
+
 // The lists of the tokens of one unit (sequence and head), token after token.
 struct TokenLists {
   std::vector<std::int32_t> counts = {};  // lists of each token
