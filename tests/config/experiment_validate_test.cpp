@@ -29,6 +29,50 @@ TEST(ValidateExperiment, TheVocabularyMayBeThatOfTheData) {
             "model.vocab_size is 1, but it must be at least 2, or 0 for that of the data");
 }
 
+TEST(ValidateExperiment, BandsBelongToLayersThatCanHaveThem) {
+  const auto with = [](const std::string& bands, bool input, bool output, const auto& change) {
+    return refusal_after([&](C& c) {
+      c.model.bands = bands;
+      c.model.adaptive_input = input;
+      c.model.adaptive_output = output;
+      change(c);
+    });
+  };
+  const auto nothing = [](C&) {};
+  const auto tied = [](C& c) { c.model.tied_output = true; };
+  EXPECT_EQ(with("20,60", true, true, nothing), "accepted");
+  EXPECT_EQ(with("20,60", true, true, tied), "accepted");
+  EXPECT_EQ(with("20,60", true, false, nothing), "accepted");
+  EXPECT_EQ(with("20,60", false, true, nothing), "accepted");
+  EXPECT_EQ(with("", true, false, tied), "accepted") << "one band is the plain table";
+  EXPECT_EQ(with("20,60", true, true, [](C& c) { c.model.vocab_size = 0; }), "accepted");
+  EXPECT_EQ(with("20,60", false, false, nothing),
+            "model.bands is '20,60', but nothing has bands; set model.adaptive_input, model.adaptive_output or both, "
+            "or leave model.bands empty");
+  EXPECT_EQ(with("20,60", false, true, tied),
+            "model.tied_output is true, but only model.adaptive_output has the bands '20,60', and tables of different "
+            "shapes cannot be one; set both or neither, or model.tied_output=false");
+  EXPECT_EQ(with("20,60", true, false, tied).substr(0, 60),
+            "model.tied_output is true, but only model.adaptive_input has");
+  EXPECT_EQ(with("20,256", true, true, nothing),
+            "model.bands '20,256' end at id 256, but the vocabulary has 256 entries, so that no word is left for the "
+            "last band; lower model.bands");
+  EXPECT_EQ(with("60,20", true, true, nothing),
+            "model.bands: 20 of '60,20' stands after 60; write the ids where bands end in ascending order");
+  EXPECT_EQ(with("20", true, true, [](C& c) { c.model.band_factor = 0.0; }),
+            "model.band_factor is 0, but it must be a finite number of at least 1");
+  EXPECT_EQ(with("1,2,3,4,5", true, true, nothing),
+            "model.bands '1,2,3,4,5' are 6 bands, but vectors of 256 numbers have none left in band 5 with "
+            "model.band_factor 4; write fewer bands or lower model.band_factor");
+  const auto image = [](C& c) {
+    c.model.image_height = c.model.image_width = 32;
+    c.train.sequence_length = 3072;
+  };
+  EXPECT_EQ(with("", false, true, image),
+            "model.adaptive_output is true, but values of images (model.image_height 32) are not words of a frequency; "
+            "set it to false");
+}
+
 TEST(ValidateExperiment, AnImageHasTwoSidesAndHoldsTheSequence) {
   const auto with_image = [](std::int64_t height, std::int64_t width, std::int64_t length) {
     return refusal_after([=](C& c) {

@@ -136,6 +136,7 @@ TEST(ExperimentKeys, AWrongValueIsRefusedByNameAndChangesNothing) {
   for (const std::string& key : experiment_keys()) {
     if (any_text.contains(key)) continue;
     for (const std::string value : {"neither this nor that", "", "4x"}) {
+      if (key == "model.bands" && value.empty()) continue;  // one band
       ExperimentConfig config;
       const std::string message = refusal_of([&] { set_key(config, key, value); });
       EXPECT_TRUE(message.starts_with(key + ": '" + value + "'")) << key << " = " << value << ": " << message;

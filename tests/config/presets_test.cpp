@@ -158,7 +158,8 @@ TEST(Presets, OfOursForWordsAndSubwordsHaveAStartSymbolOfTheirOwn) {
 // What a likelihood of each is worth.
 TEST(Presets, OnlyTheAuthorsSelectionReadsTheFuture) {
   for (const std::string& name : preset_names()) {
-    const bool authors = (name.ends_with("-paper") || name.ends_with("-code")) && !name.ends_with("-local-code");
+    const bool paper = name.ends_with("-paper") || name.ends_with("-paper-adaptive");
+    const bool authors = (paper || name.ends_with("-code")) && !name.ends_with("-local-code");
     EXPECT_EQ(validity_label(preset_of(name)), authors ? "selection reads the future" : "causal") << name;
   }
 }

@@ -141,6 +141,7 @@ INSTANTIATE_TEST_SUITE_P(
                     RoutingCase{"threshold_from_kmeans",
                                 five_rows(RoutingSelection::threshold, CentroidInit::first_batch_kmeans)},
                     RoutingCase{"nearest", five_rows(RoutingSelection::nearest, CentroidInit::gaussian)},
+                    RoutingCase{"bands", in_bands(five_rows(RoutingSelection::threshold, CentroidInit::gaussian))},
                     RoutingCase{"balanced", five_rows(RoutingSelection::balanced, CentroidInit::gaussian)}),
     [](const auto& item) { return item.param.name; });
 

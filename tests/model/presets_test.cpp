@@ -158,6 +158,26 @@ TEST(CountParameters, AVocabularyOfTheDataCountsNothingButItsPrice) {
   EXPECT_EQ(known.total(), tied.total() + 1000 * tied.a_word);
 }
 
+TEST(CountParameters, OfBandsByHand) {
+  // Bands of 3 words of 8 numbers, 6 of 4 and 11 of 2; a tied output layer has its biases, one per word and symbol, and
+  // the symbols of two bands are rows of the first table.
+  ExperimentConfig config;
+  config.model = {.vocab_size = 20, .layers = 1, .width = 8, .tied_output = true, .bands = "3,9", .band_factor = 2.0};
+  config.model.adaptive_input = config.model.adaptive_output = true;
+  const std::int64_t tables = 3 * 8 + 6 * 4 + 11 * 2 + 8 * 4 + 8 * 2;
+  EXPECT_EQ(count_parameters(config).embedding, tables + 2 * 8);
+  EXPECT_EQ(count_parameters(config).output, 20 + 2);
+  EXPECT_EQ(count_parameters(config).a_word, 2 + 1);
+  config.model.tied_output = false;
+  EXPECT_EQ(count_parameters(config).output, tables + 20 + 2 + 2 * 8);
+  config.model.embedding_projection = true;
+  EXPECT_EQ(count_parameters(config).embedding, tables + 8 * 8) << "of the first band, the others have theirs";
+  const std::int64_t known = count_parameters(config).total();
+  config.model.vocab_size = 0;
+  const ParameterCount unknown = count_parameters(config);
+  EXPECT_EQ(known, unknown.total() + 20 * unknown.a_word);
+}
+
 TEST(CountParameters, OfRecallDoNotDependOnTheOrderOfAFact) {
   EXPECT_EQ(weights_of("tiny-recall", {"data.key_first=true"}), weights_of("tiny-recall"));
 }
@@ -167,7 +187,7 @@ TEST(CountParameters, AStartSymbolOfItsOwnIsOneMoreRow) {
   EXPECT_EQ(weights_of("pg19-causal"), weights_of("pg19-causal", {"model.start_symbol=zero"}) + 1032);
 }
 
-// By the names of its parameters, while the vocabulary of the data is unknown with 16 words.
+// By the names of its parameters, while the vocabulary of the data is unknown with 10,000 words.
 ParameterCount parts_of_model(ExperimentConfig config) {
   if (config.data.format == DataFormat::recall) config.data = {};  // would refuse so few words
   const auto model = make_model(config, at::TensorOptions().device(at::kMeta));
@@ -187,17 +207,23 @@ ParameterCount parts_of_model(ExperimentConfig config) {
 }
 
 TEST(CountParameters, ModelsHaveAsManyInEveryPart) {
-  const std::vector<std::vector<std::string>> variants{{},
-                                                       {"model.tied_output=true"},
-                                                       {"model.embedding_width=64"},
-                                                       {"model.embedding_projection=true"},
-                                                       {"model.norm=post"},
-                                                       {"model.feedforward=geglu"},
-                                                       {"model.start_symbol=own"},
-                                                       {"routing.shared_query_key=false"},
-                                                       {"attention.add_content=true"},
-                                                       {"local.learned_scale=true", "routing.learned_scale=true"},
-                                                       {"model.positions=learned"}};
+  const std::vector<std::vector<std::string>> variants{
+      {},
+      {"model.tied_output=true"},
+      {"model.embedding_width=64"},
+      {"model.embedding_projection=true"},
+      {"model.norm=post"},
+      {"model.feedforward=geglu"},
+      {"model.start_symbol=own"},
+      {"model.bands=3,9", "model.band_factor=1.5", "model.adaptive_input=true", "model.adaptive_output=true"},
+      {"model.bands=3,9", "model.band_factor=1.5", "model.adaptive_input=true", "model.adaptive_output=true",
+       "model.tied_output=true", "model.embedding_projection=true", "model.start_symbol=own"},
+      {"model.bands=9", "model.adaptive_input=true", "model.adaptive_output=false", "model.tied_output=false"},
+      {"model.bands=9", "model.adaptive_input=false", "model.adaptive_output=true", "model.tied_output=false"},
+      {"routing.shared_query_key=false"},
+      {"attention.add_content=true"},
+      {"local.learned_scale=true", "routing.learned_scale=true"},
+      {"model.positions=learned"}};
   int compared = 0;
   for (const std::string& name : preset_names()) {
     for (const std::vector<std::string>& settings : variants) {
@@ -208,7 +234,7 @@ TEST(CountParameters, ModelsHaveAsManyInEveryPart) {
         continue;  // not every preset can have every option
       }
       const std::string which = name + (settings.empty() ? "" : ", " + settings.front());
-      if (config.model.vocab_size == 0) config.model.vocab_size = 16;
+      if (config.model.vocab_size == 0) config.model.vocab_size = 10'000;
       const ParameterCount count = count_parameters(config);
       const ParameterCount made = parts_of_model(config);
       EXPECT_EQ(count.embedding, made.embedding) << which;

@@ -24,8 +24,6 @@ TEST(StartSymbol, IsIdZeroOrARowBehindTheVocabulary) {
   const ModelConfig own{.vocab_size = 12, .start_symbol = StartSymbol::own};
   EXPECT_EQ(start_id(zero), 0);
   EXPECT_EQ(start_id(own), 12);
-  EXPECT_EQ(token_table_rows(zero), 12);
-  EXPECT_EQ(token_table_rows(own), 13);
   EXPECT_EQ(input_id(zero, 0, 7), 0);
   EXPECT_EQ(input_id(own, 0, 7), 12);
   EXPECT_EQ(input_id(zero, 3, 7), 7);
@@ -41,24 +39,6 @@ TEST(StartSymbol, OfItsOwnIsInNoText) {
               shifted(own, at::full({1, 2}, 12, at::kLong));
             }),
             "a token is 12, the start symbol, but ids of tokens are 0 to 11");
-}
-
-TEST(StartSymbol, ChangesNoOtherRowOfTheTableAtItsStart) {
-  const ModelConfig zero{.vocab_size = 12, .width = 40};
-  ModelConfig own = zero;
-  own.start_symbol = StartSymbol::own;
-  const at::Tensor without = initial_token_table(zero, 5, at::kFloat);
-  const at::Tensor with = initial_token_table(own, 5, at::kFloat);
-  ASSERT_EQ(with.sizes(), at::IntArrayRef({13, 40}));
-  EXPECT_TRUE(at::equal(with.narrow(0, 0, 12), without));
-  EXPECT_GT(with[12].abs().max().item<double>(), 0.0);
-  EXPECT_TRUE(at::equal(output_rows(own, with), without)) << "never an output";
-  EXPECT_EQ(output_rows(zero, without).unsafeGetTensorImpl(), without.unsafeGetTensorImpl());
-}
-
-TEST(EmbeddingWidth, IsTheModelsUnlessItHasItsOwn) {
-  EXPECT_EQ(embedding_width({.width = 24}), 24);
-  EXPECT_EQ(embedding_width({.width = 24, .embedding_width = 8}), 8);
 }
 
 TEST(Sinusoids, AreThoseOfVaswani) {

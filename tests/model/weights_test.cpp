@@ -105,6 +105,23 @@ TEST_F(WeightsOnDisk, TiedOutputIsStoredOnce) {
   EXPECT_TRUE(at::equal(model->logits(tokens, {}), load_model(file())->logits(tokens, {})));
 }
 
+TEST_F(WeightsOnDisk, TiedBandsAreStoredOnceAndComeBackWithTheSameLogits) {
+  Transformer model(in_bands(small_experiment()), at::TensorOptions().dtype(at::kFloat));
+  save_model(file(), *model, {.version = "1"});
+  const TensorFile stored = read_safetensors(file());
+  EXPECT_EQ(stored.tensors.at("embedding").sizes(), (std::vector<std::int64_t>{32 + 2 + 1, 16}));
+  EXPECT_EQ(stored.tensors.at("embedding_band1").sizes(), (std::vector<std::int64_t>{96, 8}));
+  EXPECT_EQ(stored.tensors.at("embedding_projection2").sizes(), (std::vector<std::int64_t>{16, 4}));
+  EXPECT_EQ(stored.tensors.at("output_bias").sizes(), (std::vector<std::int64_t>{256 + 2}));
+  EXPECT_EQ(stored.tensors.count("output_weight"), 0U);
+  EXPECT_EQ(stored.metadata.at("tied"),
+            "output_weight=embedding[0:34] output_band1=embedding_band1 output_projection1=embedding_projection1.t "
+            "output_band2=embedding_band2 output_projection2=embedding_projection2.t");
+  model->eval();
+  const at::Tensor tokens = random_tokens(1, 8, 256, 2);
+  EXPECT_TRUE(at::equal(model->logits(tokens, {}), load_model(file())->logits(tokens, {})));
+}
+
 TEST_F(WeightsOnDisk, AStartSymbolOfItsOwnComesBackAndIsNoOutput) {
   ExperimentConfig config = small_experiment();
   config.model.tied_output = true;

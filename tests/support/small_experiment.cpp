@@ -46,6 +46,17 @@ ExperimentConfig odd_experiment(const std::string& content, std::int64_t tokens)
   return config;
 }
 
+ExperimentConfig in_bands(ExperimentConfig config) {
+  const std::int64_t words = config.model.vocab_size;
+  config.name += "-bands";
+  config.model.bands = std::to_string(words / 8) + "," + std::to_string(words / 2);
+  config.model.band_factor = 2.0;
+  config.model.adaptive_input = config.model.adaptive_output = true;
+  config.model.tied_output = true;
+  config.model.start_symbol = StartSymbol::own;
+  return config;
+}
+
 ExperimentConfig small_recall_experiment() {
   ExperimentConfig config = small_experiment();
   config.data.format = DataFormat::recall;

@@ -29,6 +29,10 @@ void keys_as_they_stand(HeadGroupConfig& group);
 // whose tiles and lists should end in the middle of things. Windows of other heads are the test's to choose.
 ExperimentConfig odd_experiment(const std::string& content, std::int64_t tokens);
 
+// The same with its vocabulary in three bands, for reading and predicting, an eighth and half of it their ends; tied,
+// with a start symbol of its own.
+ExperimentConfig in_bands(ExperimentConfig config);
+
 // Of the recall task: 20 keys, 4 values, 3 words of filler, 96 tokens.
 ExperimentConfig small_recall_experiment();
 

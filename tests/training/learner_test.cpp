@@ -112,6 +112,10 @@ TEST_P(EveryContent, LearnsFourCropsByHeart) {
 INSTANTIATE_TEST_SUITE_P(Contents, EveryContent, testing::ValuesIn(content_cases()),
                          [](const auto& content) { return content.param.name; });
 
+INSTANTIATE_TEST_SUITE_P(Vocabularies, EveryContent,
+                         testing::Values(ContentCase{"bands", in_bands(small_experiment("local"))}),
+                         [](const auto& content) { return content.param.name; });
+
 // Large enough for torch to spread its own sums over threads, were there any.
 TEST(Learner, EveryReportedNumberIsTheSameForAnyNumberOfThreads) {
   ExperimentConfig config = small_experiment();

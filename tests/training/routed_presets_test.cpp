@@ -47,6 +47,7 @@ std::vector<std::string> small_sizes(const ExperimentConfig& preset, const std::
                                     "train.precision=fp32"};
   if (preset.patterns.local.max_relative > 0) settings.emplace_back("local.max_relative=32");
   if (preset.model.embedding_width > 0) settings.emplace_back("model.embedding_width=32");
+  if (!preset.model.bands.empty()) settings.emplace_back("model.bands=50,200");
   if (preset.model.encoder_layers > 0) settings.emplace_back("train.source_length=511");
   if (path.empty()) return settings;
   settings.insert(settings.end(), {"data.path=" + path, "data.cache=" + cache});

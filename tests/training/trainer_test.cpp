@@ -108,6 +108,18 @@ TEST_F(Training, EveryWayOfTrainingResumesExactly) {
   expect_same_end("whole", "cut");
 }
 
+TEST_F(Training, AVocabularyInBandsResumesExactlyWithEitherOptimiser) {
+  config_ = in_bands(config_);
+  for (const OptimizerKind optimizer : {OptimizerKind::adam, OptimizerKind::adafactor}) {
+    config_.train.optimizer = optimizer;
+    const std::string name(to_string(optimizer));
+    train("whole-" + name, false);
+    train("cut-" + name, false, 7);
+    train("cut-" + name, true);
+    expect_same_end("whole-" + name, "cut-" + name);
+  }
+}
+
 TEST_F(Training, RandomLengthsCountTheirTokensAndResumeExactly) {
   config_.train.shortest_length = 5;
   const TrainingResult whole = train("whole", false);

@@ -2,6 +2,7 @@
 
 #include "inputs/run_model.h"
 #include "routing/config/text/path_list.h"
+#include "routing/config/text/vocabulary_bands.h"
 #include "routing/core/error.h"
 #include "routing/core/random.h"
 #include "routing/data/dataset.h"
@@ -93,6 +94,12 @@ void wake_added_heads(SequenceModel& model) {
   }
 }
 
+// Where there are bands, as many words in the last as in the others.
+std::int64_t made_up_ids(const ModelConfig& model) {
+  const std::vector<std::int64_t> ends = parse_bands(model.bands);
+  return std::max(kMadeUpIds, ends.empty() ? 0 : 2 * ends.back());
+}
+
 }  // namespace
 
 AuditSubject open_audit_subject(const AuditSubjectOptions& options) {
@@ -124,7 +131,7 @@ AuditSubject open_audit_subject(const AuditSubjectOptions& options) {
     config = fitted_to(config, data.facts());
     subject.tokens = windows(data, config, wanted, subject.tokens_from);
   } else {
-    if (config.model.vocab_size == 0) config.model.vocab_size = kMadeUpIds;
+    if (config.model.vocab_size == 0) config.model.vocab_size = made_up_ids(config.model);
     subject.tokens = made_up({kSequences, wanted}, config.model.vocab_size, options.seed);
     subject.tokens_from = config.data.path.empty()
                               ? "made-up tokens, drawn uniformly"

@@ -223,7 +223,8 @@ std::int64_t weight_bytes(const SequenceModel& model, MatmulPrecision precision)
   std::int64_t bytes = 0;
   for (const auto& item : model.named_parameters()) {
     const at::Tensor& weight = item.value();
-    const bool looked_up = item.key() == "embedding" && !model.config().model.tied_output;
+    const bool table = item.key() == "embedding" || item.key().starts_with("embedding_band");
+    const bool looked_up = table && !model.config().model.tied_output;
     bytes += looked_up ? 4 * weight.size(1) : weight.numel() * (weight.dim() == 2 ? of_matrices : 4);
   }
   return bytes;

@@ -1,5 +1,6 @@
 #include "routing/config/keys.h"
 #include "routing/config/text/split_text.h"
+#include "routing/config/text/vocabulary_bands.h"
 #include "routing/config/words.h"
 
 namespace routing {
@@ -22,7 +23,7 @@ void add_model(Keys& keys) {
   model.add("feedforward", &M::feedforward, "relu or geglu");
   model.add("initial_scale", &M::initial_scale,
             "variance of starting weights times the mean of their fan-in and fan-out");
-  model.add("tied_output", &M::tied_output, "the weights of the output layer are the embedding table");
+  model.add("tied_output", &M::tied_output, "the weights of the output layer are the embedding table, or its bands");
   model.add("embedding_projection", &M::embedding_projection,
             "the authors' dense layer after the embedding, even at equal widths");
   model.add("embedding_dropout", &M::embedding_dropout, "of token embeddings");
@@ -34,6 +35,14 @@ void add_model(Keys& keys) {
             "before a text begins: zero (id 0, an <eos> of words and subwords) or own (a row of its own)");
   model.add("image_height", &M::image_height, "rows of an image; 0 means text");
   model.add("image_width", &M::image_width, "columns of an image; 0 means text");
+  model.add_checked(
+      "bands", &M::bands, [](const std::string&, const std::string& text) { parse_bands(text); },
+      "ids where bands of the vocabulary end, most frequent words first (20000,60000); empty means one band");
+  model.add("band_factor", &M::band_factor,
+            "vectors of a band are so many times narrower than those of the band before");
+  model.add("adaptive_input", &M::adaptive_input, "embeddings by model.bands: narrower vectors for rarer words");
+  model.add("adaptive_output", &M::adaptive_output,
+            "predictions by model.bands: a symbol per band first, then the word in its band");
   model.add("checkpoint_activations", &M::checkpoint_activations,
             "compute each layer again in the backward pass instead of keeping it: less memory, more time");
 }

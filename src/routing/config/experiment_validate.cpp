@@ -1,6 +1,7 @@
 #include "routing/config/experiment.h"
 #include "routing/config/memory_rules.h"
 #include "routing/config/text/split_text.h"
+#include "routing/config/text/vocabulary_bands.h"
 #include "routing/config/words.h"
 #include "routing/core/error.h"
 
@@ -28,6 +29,27 @@ void probability(const char* key, double value) {
   require<ConfigError>(value >= 0.0 && value < 1.0, key, " is ", value, ", but it must be at least 0 and below 1");
 }
 
+void validate_bands(const ModelConfig& model) {
+  const std::int64_t width = model.embedding_width > 0 ? model.embedding_width : model.width;
+  const std::size_t count =
+      vocabulary_bands(
+          {.ends = model.bands, .vocab_size = model.vocab_size, .width = width, .factor = model.band_factor})
+          .size();
+  const bool reads = model.adaptive_input;
+  const bool predicts = model.adaptive_output;
+  require<ConfigError>(count == 1 || reads || predicts, "model.bands is '", model.bands,
+                       "', but nothing has bands; set model.adaptive_input, model.adaptive_output or both, or leave "
+                       "model.bands empty");
+  require<ConfigError>(
+      count == 1 || !model.tied_output || reads == predicts, "model.tied_output is true, but only ",
+      reads ? "model.adaptive_input" : "model.adaptive_output", " has the bands '", model.bands,
+      "', and tables of different shapes cannot be one; set both or neither, or model.tied_output=false");
+  require<ConfigError>((!reads && !predicts) || model.image_height == 0, "model.",
+                       reads ? "adaptive_input" : "adaptive_output",
+                       " is true, but values of images (model.image_height ", model.image_height,
+                       ") are not words of a frequency; set it to false");
+}
+
 // A tied output layer is always possible: with its own embedding width the output goes width -> embedding width ->
 // vocabulary (docs/facts.md C2), so what it reads is as wide as the table.
 void validate_model(const ModelConfig& model) {
@@ -48,6 +70,7 @@ void validate_model(const ModelConfig& model) {
                        ") have no source to read; set one of them to 0");
   at_least("model.width", model.width, 1);
   at_least("model.embedding_width", model.embedding_width, 0);
+  validate_bands(model);
   at_least("model.feedforward_width", model.feedforward_width, 1);
   at_least("model.head_dim", model.head_dim, 0);
   above_zero("model.initial_scale", model.initial_scale);

@@ -1,6 +1,7 @@
 #include "routing/config/parameter_count.h"
 
 #include "routing/config/span_heads.h"
+#include "routing/config/text/vocabulary_bands.h"
 
 namespace routing {
 namespace {
@@ -27,17 +28,46 @@ std::int64_t of_feedforward(const ModelConfig& model) {
   return model.feedforward == FeedforwardKind::geglu ? 3 * matrix : 2 * matrix + model.feedforward_width + model.width;
 }
 
+// The tables of words and the projections of bands.
+struct WordWeights {
+  std::int64_t input = 0;   // of one table
+  std::int64_t shared = 0;  // rows of a table that only a tied output layer reads
+  std::int64_t output = 0;  // with biases, and without what a tied layer shares
+};
+
+WordWeights of_words(const ModelConfig& model, std::int64_t inner) {
+  // The last band is what the others leave: of a vocabulary that is not known yet fewer than none, so that the count of
+  // any is that of 0 words and a_word times the words.
+  std::vector<VocabularyBand> bands =
+      vocabulary_bands({.ends = model.bands, .vocab_size = 0, .width = inner, .factor = model.band_factor});
+  bands.back().words = model.vocab_size - bands.back().first;
+  const auto further = static_cast<std::int64_t>(bands.size()) - 1;
+  std::int64_t banded = 0;
+  for (const VocabularyBand& band : bands) banded += (band.words + (band.first > 0 ? inner : 0)) * band.width;
+  const bool reads = model.adaptive_input && further > 0;
+  const bool predicts = model.adaptive_output && further > 0;
+  WordWeights count{.input = reads ? banded : model.vocab_size * inner};
+  if (model.start_symbol == StartSymbol::own) count.input += inner;
+  if (reads && model.embedding_projection && inner == model.width) count.input += inner * inner;
+  count.output = model.vocab_size + (predicts ? further : 0);
+  if (predicts) (model.tied_output ? count.shared : count.output) += further * inner;
+  if (!model.tied_output) count.output += predicts ? banded : model.vocab_size * inner;
+  return count;
+}
+
 // Tables of tokens and places, and the dense layer after them.
 std::int64_t of_embedding(const ExperimentConfig& config, std::int64_t inner) {
   const ModelConfig& model = config.model;
-  const bool projects = inner != model.width || model.embedding_projection;
+  const bool reads_bands = model.adaptive_input && !model.bands.empty();
+  const bool projects = inner != model.width || (model.embedding_projection && !reads_bands);
   const std::int64_t projection = projects ? model.width * inner + model.width : 0;
-  const std::int64_t table = model.vocab_size + (model.start_symbol == StartSymbol::own ? 1 : 0);
+  const WordWeights words = of_words(model, inner);
   if (model.encoder_layers > 0) {
     const std::int64_t places = source_length(config.train) + config.train.sequence_length;
-    return 2 * (table * inner + projection) + (model.positions == PositionKind::learned ? places * model.width : 0);
+    return 2 * (words.input + projection) + words.shared +
+           (model.positions == PositionKind::learned ? places * model.width : 0);
   }
-  if (model.image_height == 0) return table * inner + projection;
+  if (model.image_height == 0) return words.input + words.shared + projection;
   // Three channels, each with its values and its places; one row to start from.
   return (3 * (model.vocab_size + model.image_height + model.image_width) + 1) * inner + projection;
 }
@@ -51,7 +81,7 @@ ParameterCount counted(const ExperimentConfig& config) {
   ParameterCount count{.embedding = of_embedding(config, inner),
                        .feedforward = (model.layers + model.encoder_layers) * of_feedforward(model),
                        .norms = norms * 2 * model.width,
-                       .output = model.vocab_size * (model.tied_output ? 1 : inner + 1)};
+                       .output = of_words(model, inner).output};
   if (inner != model.width) count.output += inner * model.width + inner;
   for (std::int64_t layer = 0; layer < model.layers; ++layer) {
     count.attention += of_attention(attention_of_layer(config, layer));

@@ -7,7 +7,6 @@
 #include "routing/model/model_memory.h"
 #include "routing/model/token_inputs.h"
 #include "routing/model/transformer.h"
-#include "routing/ops/dense/vocabulary_loss.h"
 #include "routing/ops/initial_weights.h"
 
 #include <algorithm>
@@ -45,20 +44,18 @@ void SequenceModel::set_decoder(std::vector<Block> layers) {
   states_.resize(layers_.size());
 }
 
-void SequenceModel::add_output(const std::string& norm, const LayerPlace& place, const at::Tensor& table,
+void SequenceModel::add_output(const std::string& norm, const LayerPlace& place, const TokenTable& table,
                                const at::TensorOptions& options) {
   const ModelConfig& model = config_.model;
   const std::int64_t inner = embedding_width(model);
-  const auto weight = [&](const char* name, std::int64_t rows, std::int64_t columns) {
-    return register_parameter(name, initial_weight({rows, columns, model.initial_scale}, place.key(name), options));
-  };
   if (model.norm == NormPlacement::pre) last_norm_ = register_module(norm, LayerNorm(model.width, options));
   if (inner != model.width) {
-    out_weight_ = weight("output_in_weight", inner, model.width);
+    const char* const name = "output_in_weight";
+    out_weight_ =
+        register_parameter(name, initial_weight({inner, model.width, model.initial_scale}, place.key(name), options));
     out_bias_ = register_parameter("output_in_bias", at::zeros({inner}, options));
   }
-  vocabulary_weight_ = model.tied_output ? output_rows(model, table) : weight("output_weight", model.vocab_size, inner);
-  vocabulary_bias_ = register_parameter("output_bias", at::zeros({model.vocab_size}, options));
+  output_ = OutputLayer(model, place, table, *this, options);
 }
 
 void SequenceModel::run_block(Block& block, BlockState& state, const ForwardContext& context, Hidden& hidden) const {
@@ -106,17 +103,6 @@ at::Tensor SequenceModel::last_layers(at::Tensor x, const ForwardContext& contex
   return x;
 }
 
-at::Tensor SequenceModel::output_logits(const at::Tensor& values, MatmulPrecision precision) const {
-  return linear(values, vocabulary_weight_, vocabulary_bias_, {.precision = precision});
-}
-
-at::Tensor SequenceModel::output_nats(const at::Tensor& values, const at::Tensor& targets,
-                                      MatmulPrecision precision) const {
-  return vocabulary_loss(values.flatten(0, 1), vocabulary_weight_, vocabulary_bias_, targets.flatten(),
-                         {.precision = precision})
-      .view(targets.sizes());
-}
-
 SourceMemory SequenceModel::encode(const at::Tensor& source, const at::Tensor& /*valid*/,
                                    const ForwardContext& /*context*/) {
   require<InputError>(!source.defined(), config_.name, ": the batch has a source, but a decoder-only model reads ",
@@ -127,7 +113,7 @@ SourceMemory SequenceModel::encode(const at::Tensor& source, const at::Tensor& /
 SequenceModel::Loss SequenceModel::loss(const TokenBatch& batch, const ForwardContext& context) {
   const SourceMemory memory = encode(batch.source, batch.source_valid, context);
   const Hidden last = hidden(memory, batch.tokens, batch.valid, context);
-  at::Tensor nats = output_nats(last.values, without_padding(batch.tokens, batch.valid), context.precision);
+  at::Tensor nats = output_.nats(last.values, without_padding(batch.tokens, batch.valid), context.precision);
   if (batch.valid.defined()) nats = nats.masked_fill(batch.valid.logical_not(), 0.0);
   return {nats, sum_of(memory.auxiliary, last.auxiliary)};
 }
@@ -146,7 +132,7 @@ at::Tensor SequenceModel::logits(const at::Tensor& tokens, const ForwardContext&
 
 at::Tensor SequenceModel::decode(const SourceMemory& memory, const at::Tensor& tokens, const at::Tensor& valid,
                                  const ForwardContext& context) {
-  return output_logits(hidden(memory, tokens, valid, context).values, context.precision);
+  return output_.logits(hidden(memory, tokens, valid, context).values, context.precision);
 }
 
 at::Tensor SequenceModel::next_logits(std::span<const std::int64_t> tokens, const ForwardContext& context,
@@ -162,7 +148,7 @@ at::Tensor SequenceModel::next_logits(std::span<const std::int64_t> tokens, cons
     here.memory = &memory_before;
   }
   const at::Tensor last = hidden(memory, sequence, {}, here).values.narrow(1, sequence.size(1) - 1, 1);
-  return output_logits(last, context.precision).flatten();
+  return output_.logits(last, context.precision).flatten();
 }
 
 void SequenceModel::remember(const at::Tensor& tokens, const ForwardContext& context) {
@@ -178,7 +164,7 @@ double SequenceModel::nats_at(const at::Tensor& tokens, std::int64_t position, s
                       ", but they must be one sequence [1, n] that has the position");
   const at::NoGradGuard no_gradient;
   const at::Tensor row = hidden({}, tokens, {}, context).values.narrow(1, position, 1);
-  return output_nats(row, at::full({1, 1}, target, at::kLong), context.precision).item<double>();
+  return output_.nats(row, at::full({1, 1}, target, at::kLong), context.precision).item<double>();
 }
 
 std::string SequenceModel::reason_against_cache() const {
@@ -240,7 +226,7 @@ at::Tensor SequenceModel::hidden_cached(const at::Tensor& previous, ModelCache& 
 at::Tensor SequenceModel::logits_cached(const at::Tensor& previous, ModelCache& cache,
                                         std::span<const std::int64_t> sequences, const CachedContext& context) const {
   const at::NoGradGuard no_gradient;
-  return output_logits(hidden_cached(previous, cache, sequences, context), context.precision);
+  return output_.logits(hidden_cached(previous, cache, sequences, context), context.precision);
 }
 
 at::Tensor SequenceModel::nats_cached(const at::Tensor& previous, const at::Tensor& targets, ModelCache& cache,
@@ -249,7 +235,7 @@ at::Tensor SequenceModel::nats_cached(const at::Tensor& previous, const at::Tens
                       targets.sizes(), " of ", context.last_only ? "the last of " : "", "tokens ", previous.sizes(),
                       "; give one for each");
   const at::NoGradGuard no_gradient;
-  return output_nats(hidden_cached(previous, cache, sequences, context), targets, context.precision);
+  return output_.nats(hidden_cached(previous, cache, sequences, context), targets, context.precision);
 }
 
 std::vector<std::vector<GroupProbe>> SequenceModel::probe(const at::Tensor& tokens, const ForwardContext& context) {

@@ -2,7 +2,7 @@
 //
 //   memory  = encode(source)                                  of an encoder-decoder (encoder_decoder.h) only
 //   hidden  = decoder layers(start symbol, t_0, …, t_{m-2}; memory)
-//   logits  = output layer(hidden), loss = -log softmax(logits_i)[t_i]
+//   logits  = output layer(hidden), loss = -log softmax(logits_i)[t_i]        (vocabulary_layers.h)
 //
 // A kind of model says what stands before the output layer; what follows, and reading piece by piece, is the same for
 // all and stands here.
@@ -13,6 +13,7 @@
 #include "routing/model/block.h"
 #include "routing/model/layers.h"
 #include "routing/model/model_cache.h"
+#include "routing/model/vocabulary_layers.h"
 
 #include <ATen/ATen.h>
 #include <torch/nn/module.h>
@@ -157,9 +158,9 @@ class SequenceModel : public torch::nn::Module {
   // Makes and registers blocks, as `name` and their number.
   std::vector<Block> add_blocks(const std::string& name, BlockRole role, const at::TensorOptions& options);
   void set_decoder(std::vector<Block> layers);
-  // What follows the decoder's layers: a norm of this name if norms come first, and the output layer, which is the
+  // What follows the decoder's layers: a norm of this name if norms come first, and the output layer, which shares the
   // table where it is tied.
-  void add_output(const std::string& norm, const LayerPlace& place, const at::Tensor& table,
+  void add_output(const std::string& norm, const LayerPlace& place, const TokenTable& table,
                   const at::TensorOptions& options);
 
   // What a stack makes of its input, and the auxiliary losses of its layers.
@@ -187,8 +188,6 @@ class SequenceModel : public torch::nn::Module {
   at::Tensor last_layers(at::Tensor x, const ForwardContext& context) const;
   at::Tensor hidden_cached(const at::Tensor& previous, ModelCache& cache, std::span<const std::int64_t> sequences,
                            const CachedContext& context) const;
-  at::Tensor output_logits(const at::Tensor& values, MatmulPrecision precision) const;
-  at::Tensor output_nats(const at::Tensor& values, const at::Tensor& targets, MatmulPrecision precision) const;
 
   ExperimentConfig config_;
   std::vector<Site> sites_;
@@ -196,7 +195,7 @@ class SequenceModel : public torch::nn::Module {
   std::vector<BlockState> states_;
   LayerNorm last_norm_ = nullptr;
   at::Tensor out_weight_, out_bias_;  // from the model's width to the embedding's
-  at::Tensor vocabulary_weight_, vocabulary_bias_;
+  OutputLayer output_;
 };
 
 // The model that the configuration describes: an EncoderDecoder where there are encoder layers, or else a Transformer.

@@ -2,7 +2,6 @@
 
 #include "routing/core/error.h"
 #include "routing/core/random.h"
-#include "routing/ops/embedding.h"
 #include "routing/ops/initial_weights.h"
 
 #include <cmath>
@@ -12,31 +11,8 @@
 
 namespace routing {
 
-std::int64_t embedding_width(const ModelConfig& config) {
-  return config.embedding_width > 0 ? config.embedding_width : config.width;
-}
-
 std::int64_t start_id(const ModelConfig& config) {
   return config.start_symbol == StartSymbol::own ? config.vocab_size : kStartToken;
-}
-
-std::int64_t token_table_rows(const ModelConfig& config) {
-  return config.vocab_size + (config.start_symbol == StartSymbol::own ? 1 : 0);
-}
-
-at::Tensor initial_token_table(const ModelConfig& config, std::uint64_t key, const at::TensorOptions& options) {
-  return initial_weight({.rows = token_table_rows(config),
-                         .columns = embedding_width(config),
-                         .scale = config.initial_scale,
-                         .rows_of_one = config.vocab_size},
-                        key, options);
-}
-
-at::Tensor output_rows(const ModelConfig& config, const at::Tensor& table) {
-  if (table.size(0) == config.vocab_size) return table;
-  // A model that is made without gradients may be trained all the same.
-  const at::AutoGradMode gradients(true);
-  return table.narrow(0, 0, config.vocab_size);
 }
 
 std::int64_t input_id(const ModelConfig& config, std::int64_t position, std::int64_t before) {
@@ -118,8 +94,8 @@ TokenInputsImpl::TokenInputsImpl(const ModelConfig& config, LayerPlace place, co
     return register_parameter(name, initial_weight({rows, columns, config_.initial_scale}, place_.key(name), options));
   };
   const std::int64_t inner = embedding_width(config_);
-  table_ = register_parameter("embedding", initial_token_table(config_, place_.key("embedding"), options));
-  if (inner != config_.width || config_.embedding_projection) {
+  table_ = TokenTable(config_, reader_.whole ? TableUse::input : TableUse::input_and_output, place_, *this, options);
+  if (projects_embeddings(config_)) {
     out_weight_ = weight("out_weight", config_.width, inner);
     out_bias_ = register_parameter("out_bias", at::zeros({config_.width}, options));
   }
@@ -137,7 +113,7 @@ at::Tensor TokenInputsImpl::forward(const at::Tensor& ids, const at::Tensor& val
                  .start = start_id(config_)},
                 context.sample_ids);
   }
-  at::Tensor x = routing::embedding(inputs, table_);
+  at::Tensor x = table_.vectors(inputs, context.precision);
   x = drop(x, {.probability = config_.embedding_dropout, .place = &place_, .use = "embedding dropout"}, is_training(),
            context);
   if (out_weight_.defined()) x = linear(x, out_weight_, out_bias_, {.precision = context.precision});
@@ -166,7 +142,7 @@ at::Tensor TokenInputsImpl::forward_at(const at::Tensor& ids, std::span<const st
                                        const ForwardContext& context) const {
   require<InputError>(!reader_.whole && !is_training(), place_.part,
                       ": only what a decoder reads in evaluation can be read piece by piece");
-  at::Tensor x = routing::embedding(ids, table_);
+  at::Tensor x = table_.vectors(ids, context.precision);
   if (out_weight_.defined()) x = linear(x, out_weight_, out_bias_, {.precision = context.precision});
   if (positions_.defined()) {
     for (const std::int64_t place : places) check_place(place);

@@ -18,6 +18,7 @@
 #include "routing/attention/patterns/pattern.h"
 #include "routing/config/experiment.h"
 #include "routing/model/layers.h"
+#include "routing/model/vocabulary_layers.h"
 
 #include <ATen/ATen.h>
 #include <torch/nn/module.h>
@@ -31,17 +32,9 @@ namespace routing {
 
 inline constexpr std::int64_t kStartToken = 0;  // docs/facts.md C4; of model.start_symbol = zero
 
-// Of the token table: model.embedding_width, or model.width where that is 0.
-std::int64_t embedding_width(const ModelConfig& config);
-
 // Of text: the id that stands before the first token and in place of dropped ones, 0 or, of a symbol of its own,
-// vocab_size; and the rows of the table, of which a symbol of its own is the last.
+// vocab_size.
 std::int64_t start_id(const ModelConfig& config);
-std::int64_t token_table_rows(const ModelConfig& config);
-// That table at its start. The row of the start symbol changes none of the others.
-at::Tensor initial_token_table(const ModelConfig& config, std::uint64_t key, const at::TensorOptions& options);
-// The rows of a table that are outputs: all but the start symbol's. A view, to be kept as long as the table is.
-at::Tensor output_rows(const ModelConfig& config, const at::Tensor& table);
 
 // What is read where `before` is the token before a position. An InputError if that is a start symbol of its own, which
 // is in no text.
@@ -86,7 +79,7 @@ class TokenInputsImpl : public torch::nn::Module {
   at::Tensor forward_at(const at::Tensor& ids, std::span<const std::int64_t> places,
                         const ForwardContext& context) const;
 
-  const at::Tensor& table() const { return table_; }
+  const TokenTable& table() const { return table_; }
 
  private:
   void check_place(std::int64_t place) const;
@@ -94,7 +87,8 @@ class TokenInputsImpl : public torch::nn::Module {
   ModelConfig config_;
   LayerPlace place_;
   Reader reader_;
-  at::Tensor table_, out_weight_, out_bias_, positions_;
+  TokenTable table_;
+  at::Tensor out_weight_, out_bias_, positions_;
 };
 TORCH_MODULE(TokenInputs);
 

@@ -3,7 +3,6 @@
 #include "routing/core/error.h"
 #include "routing/model/model_memory.h"
 #include "routing/model/token_inputs.h"
-#include "routing/ops/embedding.h"
 #include "routing/ops/initial_weights.h"
 #include "routing/ops/random_fill.h"
 
@@ -29,9 +28,11 @@ TransformerImpl::TransformerImpl(ExperimentConfig config, const at::TensorOption
   const auto bias = [&](const char* name, std::int64_t size) {
     return register_parameter(name, at::zeros({size}, options));
   };
-  const std::uint64_t table_key = place_.key("embedding");
-  table_ = register_parameter("embedding", reads_images() ? initial_image_table(model, table_key, options)
-                                                          : initial_token_table(model, table_key, options));
+  const auto image_table = [&] {
+    return register_parameter("embedding", initial_image_table(model, place_.key("embedding"), options));
+  };
+  table_ = reads_images() ? TokenTable(image_table())
+                          : TokenTable(model, TableUse::input_and_output, place_, *this, options);
   const auto positions = [&](const char* name, std::int64_t places) {
     at::Tensor table = at::empty({places * 3, inner}, options);
     // Read times sqrt(inner): what is added has variance 1.
@@ -42,7 +43,7 @@ TransformerImpl::TransformerImpl(ExperimentConfig config, const at::TensorOption
     image_positions_ = {positions("row_positions", model.image_height),
                         positions("column_positions", model.image_width)};
   }
-  if (inner != model.width || model.embedding_projection) {
+  if (projects_embeddings(model)) {
     in_weight_ = weight("embedding_out_weight", model.width, inner);
     in_bias_ = bias("embedding_out_bias", model.width);
   }
@@ -70,7 +71,7 @@ at::Tensor TransformerImpl::input_ids(const at::Tensor& tokens, const ForwardCon
 at::Tensor TransformerImpl::embed_at(const at::Tensor& ids, std::span<const std::int64_t> positions,
                                      const ForwardContext& context) const {
   const ModelConfig& model = config().model;
-  at::Tensor x = routing::embedding(ids, table_);
+  at::Tensor x = table_.vectors(ids, context.precision);
   if (reads_images()) {
     const at::Tensor places = image_positions(model, image_positions_, positions);
     x = (x + places.view({-1, ids.size(1), x.size(2)})) * std::sqrt(static_cast<double>(x.size(2)));

@@ -13,6 +13,7 @@
 #include "routing/model/image_embedding.h"
 #include "routing/model/layers.h"
 #include "routing/model/sequence_model.h"
+#include "routing/model/vocabulary_layers.h"
 
 #include <ATen/ATen.h>
 #include <torch/nn/pimpl.h>
@@ -41,7 +42,8 @@ class TransformerImpl : public SequenceModel {
                       const ForwardContext& context) const override;
 
   LayerPlace place_;
-  at::Tensor table_, in_weight_, in_bias_;
+  TokenTable table_;
+  at::Tensor in_weight_, in_bias_;
   ImagePositions image_positions_;  // undefined for text
 };
 TORCH_MODULE(Transformer);

@@ -25,6 +25,22 @@ ExperimentConfig config_in(const std::map<std::string, std::string>& metadata, c
   return config;
 }
 
+// Which tensors of the file the absent ones of a tied output layer are.
+std::string tied_tensors(const ModelConfig& model) {
+  const std::string owner = model.encoder_layers > 0 ? "target." : "";
+  const std::size_t bands = predicts_bands(model) ? bands_of(model).size() : 1;
+  const std::int64_t words = bands > 1 ? bands_of(model).front().words : model.vocab_size;
+  const bool last_row_is_no_output = model.start_symbol == StartSymbol::own;
+  std::string text = "output_weight=" + owner + "embedding";
+  if (last_row_is_no_output) text += "[0:" + std::to_string(words + static_cast<std::int64_t>(bands) - 1) + "]";
+  for (std::size_t band = 1; band < bands; ++band) {
+    const std::string number = std::to_string(band);
+    text += " output_band" + number + "=" + owner + "embedding_band" + number;
+    text += " output_projection" + number + "=" + owner + "embedding_projection" + number + ".t";
+  }
+  return text;
+}
+
 // A new model of the file's configuration becomes the model of the file.
 template <class Model>
 Model filled(Model model, const TensorFile& file, const std::filesystem::path& path) {
@@ -73,12 +89,7 @@ void save_model(const std::filesystem::path& path, SequenceModel& model, const M
   if (!notes.tokenizer_hash.empty()) file.metadata["tokenizer"] = notes.tokenizer_hash;
   if (!notes.data_label.empty()) file.metadata["data_label"] = notes.data_label;
   if (!notes.audit.empty()) file.metadata["audit"] = notes.audit;
-  if (const ModelConfig& shape = model.config().model; shape.tied_output) {
-    const bool last_row_is_no_output = shape.start_symbol == StartSymbol::own;
-    file.metadata["tied"] =
-        std::string(shape.encoder_layers > 0 ? "output_weight=target.embedding" : "output_weight=embedding") +
-        (last_row_is_no_output ? "[0:" + std::to_string(shape.vocab_size) + "]" : "");
-  }
+  if (model.config().model.tied_output) file.metadata["tied"] = tied_tensors(model.config().model);
   write_safetensors(path, file);
 }
 

@@ -7,7 +7,8 @@
 //   tokenizer  hash of the tokeniser whose ids it reads
 //   data_label "partial data" if it was not trained on a whole set; absent otherwise
 //   audit      what `routing audit` found of this file: verdict, positions, date, version; absent if it was not audited
-//   tied       which tensor an absent one is ("output_weight=embedding"), where the output layer is tied
+//   tied       which tensor an absent one is ("output_weight=embedding"), where the output layer is tied; in bands
+//              all of them, with blanks between ("output_projection1=embedding_projection1.t": transposed)
 #pragma once
 
 #include "routing/model/encoder_decoder.h"

@@ -131,6 +131,11 @@ std::int64_t backward_bytes(const ExperimentConfig& config) {
   return std::max(feedforward, attention - model.feedforward_width * kept.dense);
 }
 
+// Rows of words, by the names of vocabulary_layers.h.
+bool is_table(const std::string& name, const std::string& first) {
+  return name == first || name.starts_with(first.substr(0, first.find('_')) + "_band");
+}
+
 void add_parameters(const ExperimentConfig& config, MemoryEstimate& estimate) {
   const Transformer model(config, at::TensorOptions().device(at::kMeta));
   const bool adam = config.train.optimizer == OptimizerKind::adam || config.train.optimizer == OptimizerKind::adamw;
@@ -143,11 +148,11 @@ void add_parameters(const ExperimentConfig& config, MemoryEstimate& estimate) {
     estimate.weights += bytes;
     const bool factored = weight.dim() == 2 && !adam;
     estimate.optimizer += adam ? 2 * bytes : factored ? (weight.size(0) + weight.size(1)) * kNumber : bytes;
-    if (name == "output_weight" || (config.model.tied_output && name == "embedding")) {
-      estimate.output_gradients = bytes;
-    }
-    const bool multiplied = weight.dim() == 2 && name != "output_weight" && !name.ends_with("embedding") &&
-                            !name.ends_with("positions") && name.find("relative_") == std::string::npos;
+    const bool predicts = is_table(name, "output_weight");
+    const bool reads = is_table(name, "embedding");
+    if (predicts || (config.model.tied_output && reads)) estimate.output_gradients += bytes;
+    const bool multiplied = weight.dim() == 2 && !predicts && !reads && !name.ends_with("positions") &&
+                            name.find("relative_") == std::string::npos;
     // For the forward pass and for gradients of inputs.
     if (multiplied) estimate.packed_weights += 2 * (halves ? bytes / 2 : bytes);
   }
