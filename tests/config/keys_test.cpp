@@ -48,7 +48,7 @@ TEST(ExperimentKeys, AreUniqueAndSectionsStandTogether) {
     if (sections.empty() || sections.back() != section) sections.push_back(section);
   }
   EXPECT_EQ(sections, (std::vector<std::string>{"", "model", "attention", "local", "full", "strided", "random", "lsh",
-                                                "routing", "data", "train", "eval"}));
+                                                "fixed", "local2d", "routing", "data", "train", "eval"}));
 }
 
 TEST(ExperimentKeys, EveryMemberOfEveryStructureHasOne) {
@@ -67,6 +67,9 @@ TEST(ExperimentKeys, EveryMemberOfEveryStructureHasOne) {
   EXPECT_EQ(keys_beginning_with("strided"), of_group + number_of_members<StridedPattern>());
   EXPECT_EQ(keys_beginning_with("random"), of_group + number_of_members<RandomPattern>());
   EXPECT_EQ(keys_beginning_with("lsh"), of_group + number_of_members<LshPattern>() - 1) << "no lookahead";
+  EXPECT_EQ(keys_beginning_with("fixed"), of_group + number_of_members<FixedPattern>());
+  EXPECT_EQ(keys_beginning_with("local2d"), of_group + number_of_members<Local2dPattern>() - 1)
+      << "the width of the image is model.image_width";
   EXPECT_EQ(keys_beginning_with("routing"), of_group + number_of_members<RoutingPattern>() - 1 + 2)
       << "no lookahead; head_mix and unused_key_columns";
 }
@@ -156,7 +159,8 @@ TEST(ExperimentKeys, ARefusalSaysWhatTheValueMustBe) {
             "train.schedule: 'cosin' is not known; choose one of constant, vaswani, cosine, rsqrt (did you mean "
             "'cosine'?)");
   EXPECT_EQ(refusal_of_value("attention.content", "ruoting"),
-            "attention.content: 'ruoting' is not known; choose one of local, full, strided, random, lsh, routing (did "
+            "attention.content: 'ruoting' is not known; choose one of local, full, strided, random, lsh, routing, "
+            "fixed, local2d, span (did "
             "you mean 'routing'?)");
   EXPECT_EQ(refusal_of_value("eval.split", "vaild"),
             "eval.split: 'vaild' is not known; choose one of train, valid, test (did you mean 'valid'?)");

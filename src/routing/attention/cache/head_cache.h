@@ -6,7 +6,7 @@
 // of rows, and a fork of a sequence shares all it has read so far.
 //
 // Memory     rows in use, in float32; grows by half when full. Windows: at most lists x lookback rows per sequence and
-//            head; without a window all keys
+//            head; blocks: block + before rows; without a window all keys that joined a list
 // Threads    one caller at a time
 #pragma once
 
