@@ -21,11 +21,13 @@ using Places = std::vector<std::int64_t>;
 
 class Owner : public torch::nn::Module {};
 
-constexpr LayerPlace kPlace{.part = "decoder embedding"};
+LayerPlace place() {
+  return {.part = "decoder embedding"};
+}
 
 AbsolutePositions positions_of(Owner& owner, PositionKind kind, std::int64_t longest) {
   const ModelConfig config{.positions = kind, .position_stride = 4, .width = 6};
-  return {owner, config, kPlace, longest, at::TensorOptions(at::kDouble)};
+  return {owner, config, place(), longest, at::TensorOptions(at::kDouble)};
 }
 
 TEST(Positions, NoneLeaveTheTokensAlone) {
