@@ -71,5 +71,24 @@ TEST_F(Cli, InfoFollowsTheSettings) {
       << table.out;
 }
 
+TEST_F(Cli, InfoKnowsTheReachOfCellsAndBlocks) {
+  const auto groups = [&](const std::string& settings) {
+    return Json::parse(run("info --json " + settings).out)["layers"];
+  };
+  // 1000 tokens: seven cells of 128, and 104 tokens of the eighth, 8 of which sum it up.
+  const Json turns = groups(
+      "--preset tiny-enwik8 --set train.sequence_length=1000 --set attention.content=fixed --set "
+      "attention.content_layers=odd --set attention.content_heads=8 --set attention.add_content=false --set "
+      "fixed.stride=128 --set fixed.summary=32 --set local.form=block --set local.window=128 --set local.flange=0");
+  ASSERT_EQ(turns.size(), 4U);
+  EXPECT_EQ(turns[0]["groups"], Json::parse(R"([{"pattern":"local","heads":8,"keys":128,"lists":1}])"));
+  EXPECT_EQ(turns[1]["groups"], Json::parse(R"([{"pattern":"fixed","heads":8,"keys":232,"lists":1}])"));
+  EXPECT_EQ(turns[2], Json::parse(R"({"first":2,"last":2,"groups":)" + turns[0]["groups"].dump() + "}"));
+  const Json image = groups(
+      "--preset cifar10-local --set attention.content=local2d --set attention.content_heads=4 --set "
+      "local2d.columns=16 --set local2d.beside=16");
+  EXPECT_EQ(image[0]["groups"].back()["keys"], 3 * (8 + 8) * 32) << "no wider than the image";
+}
+
 }  // namespace
 }  // namespace routing::presets_test

@@ -67,12 +67,33 @@ TEST(AttentionConfig, EveryRefusalNamesTheLayerTheGroupAndBothValues) {
   expect(refusal_after([](Config&, Group& g) { g.pattern = RandomPattern{.window = 0}; }), "window is 0");
   expect(refusal_after([](Config&, Group& g) { g.pattern = LshPattern{.buckets = 5}; }), "buckets is 5");
   expect(refusal_after([](Config&, Group& g) { g.pattern = LshPattern{.rounds = 0}; }), "rounds is 0");
+  expect(refusal_after([](Config&, Group& g) { g.pattern = FixedPattern{.stride = 0}; }), "stride is 0");
+  expect(refusal_after([](Config&, Group& g) { g.pattern = FixedPattern{.summary = 0}; }), "summary is 0");
+  expect(refusal_after([](Config&, Group& g) { g.pattern = FixedPattern{.stride = 4, .summary = 5}; }),
+         "summary is 5, but a cell has only stride = 4 tokens");
+  expect(refusal_after([](Config&, Group& g) { g.pattern = Local2dPattern{.rows = 0, .image_width = 4}; }),
+         "rows is 0");
+  expect(refusal_after([](Config&, Group& g) { g.pattern = Local2dPattern{.columns = 0, .image_width = 4}; }),
+         "columns is 0");
+  expect(refusal_after([](Config&, Group& g) { g.pattern = Local2dPattern{.above = -1, .image_width = 4}; }),
+         "above is -1");
+  expect(refusal_after([](Config&, Group& g) { g.pattern = Local2dPattern{.beside = -1, .image_width = 4}; }),
+         "beside is -1");
+  expect(refusal_after([](Config&, Group& g) { g.pattern = Local2dPattern{}; }),
+         "model.image_width is 0, but windows of two dimensions need the rows of an image");
+  expect(refusal_after([](Config&, Group& g) { g.pattern = LocalPattern{.form = LocalForm::block, .flange = -1}; }),
+         "flange is -1");
+  expect(refusal_after([](Config&, Group& g) { g.pattern = LocalPattern{.flange = 0}; }),
+         "flange is 0, but it counts the blocks beside a query's own");
   expect(refusal_after([](Config&, Group& g) { g.relative = RelativePosition::rank; }), "max_relative is 0");
   expect(refusal_after([](Config&, Group& g) { g.merge_eps = -0.1; }), "merge_eps is -0.1");
   expect(refusal_after([](Config& c, Group&) { c.head_dim = 0; }), "head_dim is 0");
   const AttentionKind cross = AttentionKind::cross;
   expect(refusal_after([](Config&, Group& g) { g.pattern = LocalPattern{.window = 4}; }, cross), "form = block");
   expect(refusal_after([](Config&, Group& g) { g.pattern = StridedPattern{}; }, cross), "no common time");
+  expect(refusal_after([](Config&, Group& g) { g.pattern = FixedPattern{}; }, cross), "no common time");
+  expect(refusal_after([](Config&, Group& g) { g.pattern = Local2dPattern{.image_width = 4}; }, cross),
+         "places in one image");
   expect(refusal_after([](Config&, Group& g) { g.pattern = LshPattern{.lookahead = 2}; }, cross), "drop lookahead");
   expect(refusal_after([](Config&, Group& g) { g.shared_query_key = true; }, cross), "shared_query_key");
   expect(refusal_after([](Config&, Group& g) { g.self = SelfRule::only_if_alone; }, cross), "self is only_if_alone");
@@ -125,6 +146,24 @@ TEST(LayerRules, TheLastRuleThatHoldsALayerWins) {
   EXPECT_EQ(head_groups_of_layer(rules, 21, 22), (std::vector{fewer_local, content}));
 }
 
+// A Sparse Transformer: in turns, local and strided layers.
+TEST(LayerRules, OddAndEvenLayersTakeTurns) {
+  const HeadGroupConfig local{.pattern = LocalPattern{}, .heads = 8};
+  const HeadGroupConfig content{.pattern = StridedPattern{}, .heads = 8};
+  const std::vector<LayerRule> odd{{every_layer(), {local}}, {{.first = 1, .last = -1, .step = 2}, {content}}};
+  const std::vector<LayerRule> even{{every_layer(), {local}}, {{.first = 0, .last = -1, .step = 2}, {content}}};
+  for (std::int64_t layer = 0; layer < 5; ++layer) {
+    EXPECT_EQ(head_groups_of_layer(odd, layer, 5), std::vector{layer % 2 == 1 ? content : local}) << layer;
+    EXPECT_EQ(head_groups_of_layer(even, layer, 5), std::vector{layer % 2 == 0 ? content : local}) << layer;
+  }
+  // Every third of some layers in the middle.
+  const std::vector<LayerRule> some{{every_layer(), {local}}, {{.first = 1, .last = 6, .step = 3}, {content}}};
+  for (std::int64_t layer = 0; layer < 8; ++layer) {
+    EXPECT_EQ(head_groups_of_layer(some, layer, 8), std::vector{layer == 1 || layer == 4 ? content : local}) << layer;
+  }
+  EXPECT_THROW(head_groups_of_layer({{{.first = 0, .last = -1, .step = 0}, {local}}}, 0, 4), ConfigError);
+}
+
 TEST(AttentionConfig, SlopesOfRecencyAreCountedOverAtLeastOneHead) {
   EXPECT_NE(refusal_after([](AttentionConfig& config, HeadGroupConfig&) {
               config.recency_heads = 0;
@@ -156,6 +195,8 @@ TEST(PatternName, NamesEachPattern) {
   EXPECT_EQ(pattern_name(StridedPattern{}), "strided");
   EXPECT_EQ(pattern_name(RandomPattern{}), "random");
   EXPECT_EQ(pattern_name(LshPattern{}), "lsh");
+  EXPECT_EQ(pattern_name(FixedPattern{}), "fixed");
+  EXPECT_EQ(pattern_name(Local2dPattern{}), "local2d");
 }
 
 }  // namespace

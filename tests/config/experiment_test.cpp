@@ -58,16 +58,18 @@ TEST(ContentLayers, AreRangesOfTheStack) {
   EXPECT_EQ(parse_content_layers("all"), every_layer());
   EXPECT_EQ(parse_content_layers("top 2"), (LayerRange{-2, -1}));
   EXPECT_EQ(parse_content_layers("bottom 3"), (LayerRange{0, 2}));
+  EXPECT_EQ(parse_content_layers("odd"), (LayerRange{1, -1, 2}));
+  EXPECT_EQ(parse_content_layers("even"), (LayerRange{0, -1, 2}));
   EXPECT_EQ(parse_content_layers("1..3"), (LayerRange{1, 3}));
   EXPECT_EQ(parse_content_layers("4..4"), (LayerRange{4, 4}));
 }
 
 TEST(ContentLayers, OtherWordsAreRefusedWithTheGrammar) {
   for (const std::string text : {"", "none", "top", "top ", "top x", "top -1", "top 2 ", "1..", "..3", "1...3",
-                                 "-2..-1", "1-3", "bottom", "All"}) {
+                                 "-2..-1", "1-3", "bottom", "All", "odd 2"}) {
     EXPECT_EQ(refusal_of([&] { parse_content_layers(text); }),
               "attention.content_layers: '" + text +
-                  "' is not known; write all, top N, bottom N or FIRST..LAST, such as top 2 or 1..3");
+                  "' is not known; write all, top N, bottom N, odd, even or FIRST..LAST, such as top 2 or 1..3");
   }
   EXPECT_EQ(refusal_of([] { parse_content_layers("top 0"); }),
             "attention.content_layers: 'top 0' are not layers; set attention.content to local instead");
@@ -149,6 +151,10 @@ TEST(LayerRules, ContentIsInItsLayersOnly) {
   EXPECT_EQ(heads_by_layer(config), (Layers{local, mixed, mixed, local}));
   config.attention.content_layers = "top 4";
   EXPECT_EQ(heads_by_layer(config), (Layers{mixed, mixed, mixed, mixed}));
+  config.attention.content_layers = "odd";
+  EXPECT_EQ(heads_by_layer(config), (Layers{local, mixed, local, mixed}));
+  config.attention.content_layers = "even";
+  EXPECT_EQ(heads_by_layer(config), (Layers{mixed, local, mixed, local}));
 }
 
 TEST(LayerRules, GroupsAreTheSectionsWithTheLayoutsHeads) {
@@ -167,7 +173,11 @@ TEST(LayerRules, GroupsAreTheSectionsWithTheLayoutsHeads) {
   EXPECT_EQ(group_for(PatternKind::strided), with_heads(config.patterns.strided));
   EXPECT_EQ(group_for(PatternKind::random), with_heads(config.patterns.random));
   EXPECT_EQ(group_for(PatternKind::lsh), with_heads(config.patterns.lsh));
+  EXPECT_EQ(group_for(PatternKind::fixed), with_heads(config.patterns.fixed));
   EXPECT_EQ(group_for(PatternKind::routing), with_heads(config.routing.group));
+  HeadGroupConfig blocks = with_heads(config.patterns.local2d);
+  std::get<Local2dPattern>(blocks.pattern).image_width = 37;  // model.image_width
+  EXPECT_EQ(group_for(PatternKind::local2d), blocks);
 }
 
 TEST(LayerRules, OffsetsReachAsFarAsTheWindowUnlessTheSectionSaysOtherwise) {

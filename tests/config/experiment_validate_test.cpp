@@ -153,6 +153,39 @@ TEST(ValidateExperiment, OnlyFactsHaveKeys) {
             "accepted");
 }
 
+TEST(ValidateExperiment, PositionsAreOfText) {
+  for (const PositionKind kind : {PositionKind::sinusoidal, PositionKind::learned, PositionKind::factored}) {
+    EXPECT_EQ(refusal_after([&](C& c) { c.model.positions = kind; }), "accepted");
+  }
+  EXPECT_EQ(
+      refusal_after([](C& c) {
+        c.model.positions = PositionKind::factored;
+        c.model.image_height = 32;
+        c.model.image_width = 64;
+      }),
+      "model.positions is factored, but images (model.image_height 32) have tables of rows and columns; use none");
+  EXPECT_EQ(refusal_after([](C& c) { c.model.position_stride = 0; }),
+            "model.position_stride is 0, but it must be at least 1");
+}
+
+TEST(ValidateExperiment, CellsAndImagesMustFitTheRest) {
+  EXPECT_EQ(refusal_after([](C& c) {
+              c.attention.content = PatternKind::fixed;
+              std::get<FixedPattern>(c.patterns.fixed.pattern).stride = c.train.sequence_length + 1;
+            }),
+            "fixed.stride 2049 is longer than train.sequence_length 2048, so that no cell would be summed up; lower "
+            "fixed.stride or raise train.sequence_length");
+  EXPECT_EQ(refusal_after([](C& c) { c.attention.content = PatternKind::local2d; }),
+            "[local2d]: model.image_width is 0, but windows of two dimensions need the rows of an image; set "
+            "model.image_width and model.image_height, or use local heads for text");
+  EXPECT_EQ(refusal_after([](C& c) {
+              c.attention.content = PatternKind::local2d;
+              c.model.image_height = 32;
+              c.model.image_width = 32;
+            }),
+            "accepted");
+}
+
 TEST(ValidateExperiment, AnEncoderMustFitTheRest) {
   const auto encoder = [](const std::function<void(C&)>& change) {
     return refusal_after([&](C& c) {
@@ -163,9 +196,7 @@ TEST(ValidateExperiment, AnEncoderMustFitTheRest) {
   };
   EXPECT_EQ(encoder([](C&) {}), "accepted");
   EXPECT_EQ(encoder([](C& c) { c.model.positions = PositionKind::sinusoidal; }), "accepted");
-  EXPECT_EQ(refusal_after([](C& c) { c.model.positions = PositionKind::learned; }),
-            "model.positions is learned, but a model with model.encoder_layers 0 knows relative positions only; use "
-            "none");
+  EXPECT_EQ(encoder([](C& c) { c.model.positions = PositionKind::factored; }), "accepted");
   EXPECT_EQ(encoder([](C& c) { c.train.source_length = 255; }),
             "local.window 256 is longer than train.source_length 255; lower local.window or raise "
             "train.source_length");
@@ -351,6 +382,13 @@ TEST(ValidateExperiment, ContentIsAKnownPatternInLayersThatExist) {
   EXPECT_EQ(refusal_after([](C& c) { c.attention.content_layers = "2..4"; }),
             "attention.content_layers '2..4' needs 5 layers, but model.layers is 4; change attention.content_layers "
             "or raise model.layers");
+  EXPECT_EQ(refusal_after([](C& c) {
+              c.attention.content_layers = "odd";
+              c.model.layers = 1;
+            }),
+            "attention.content_layers 'odd' needs 2 layers, but model.layers is 1; change attention.content_layers "
+            "or raise model.layers");
+  EXPECT_EQ(refusal_after([](C& c) { c.attention.content_layers = "odd"; }), "accepted");
   EXPECT_EQ(refusal_after([](C& c) { c.attention.content_layers = "top 4"; }), "accepted");
   EXPECT_EQ(refusal_after([](C& c) { c.attention.content_layers = "2..3"; }), "accepted");
   EXPECT_TRUE(refusal_after([](C& c) { c.attention.content_layers = "some"; }).starts_with("attention.content_layers"));

@@ -47,8 +47,9 @@ TEST(ExperimentKeys, AreUniqueAndSectionsStandTogether) {
     const std::string section = key.substr(0, key.find('.') == std::string::npos ? 0 : key.find('.'));
     if (sections.empty() || sections.back() != section) sections.push_back(section);
   }
-  EXPECT_EQ(sections, (std::vector<std::string>{"", "model", "attention", "local", "full", "strided", "random", "lsh",
-                                                "span", "routing", "data", "train", "eval"}));
+  EXPECT_EQ(sections,
+            (std::vector<std::string>{"", "model", "attention", "local", "full", "strided", "random", "lsh", "fixed",
+                                      "local2d", "span", "memory", "routing", "data", "train", "eval"}));
 }
 
 TEST(ExperimentKeys, EveryMemberOfEveryStructureHasOne) {
@@ -67,6 +68,9 @@ TEST(ExperimentKeys, EveryMemberOfEveryStructureHasOne) {
   EXPECT_EQ(keys_beginning_with("strided"), of_group + number_of_members<StridedPattern>());
   EXPECT_EQ(keys_beginning_with("random"), of_group + number_of_members<RandomPattern>());
   EXPECT_EQ(keys_beginning_with("lsh"), of_group + number_of_members<LshPattern>() - 1) << "no lookahead";
+  EXPECT_EQ(keys_beginning_with("fixed"), of_group + number_of_members<FixedPattern>());
+  EXPECT_EQ(keys_beginning_with("local2d"), of_group + number_of_members<Local2dPattern>() - 1)
+      << "the width of the image is model.image_width";
   EXPECT_EQ(keys_beginning_with("span"), of_group + number_of_members<SpanPattern>());
   EXPECT_EQ(keys_beginning_with("routing"), of_group + number_of_members<RoutingPattern>() - 1 + 2)
       << "no lookahead; head_mix and unused_key_columns";

@@ -50,6 +50,15 @@ std::vector<ContentCase> split_cases() {
   std::get<LocalPattern>(blocks.patterns.local.pattern).form = LocalForm::block;
   blocks.patterns.local.recency = false;
   cases.push_back({"block", blocks});
+  // Cells and their summaries, and positions that pieces must know.
+  ExperimentConfig fixed = split_experiment("fixed");
+  fixed.patterns.local.pattern = LocalPattern{.form = LocalForm::block, .window = 30, .flange = 0};
+  fixed.model.positions = PositionKind::factored;
+  cases.push_back({"fixed", fixed});
+  ExperimentConfig image = split_experiment("local2d");
+  image.model.image_height = 20;
+  image.model.image_width = 7;
+  cases.push_back({"local2d", image});
   for (const RoutingSelection selection : {RoutingSelection::nearest, RoutingSelection::threshold}) {
     ExperimentConfig config = routed_experiment(selection);
     config.patterns.local.recency = true;

@@ -138,7 +138,7 @@ TEST(Decoder, SaysWhyItReRunsThePrefixAndWhatToDo) {
   EXPECT_EQ(
       decoder->reason(),
       "layer 0: random heads draw from the whole sequence, so each new token runs the whole prefix again; a model "
-      "with routing.selection = threshold or nearest, local, strided, lsh or full heads decodes with a cache");
+      "with routing.selection = threshold or nearest, local, strided, fixed, lsh or full heads decodes with a cache");
 }
 
 TEST(Decoder, TokensOutsideOfTheVocabularyAreNamed) {

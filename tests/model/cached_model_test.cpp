@@ -37,6 +37,11 @@ std::vector<ContentCase> causal_cases() {
   std::get<LocalPattern>(blocks.patterns.local.pattern).form = LocalForm::block;
   blocks.patterns.local.recency = false;
   cases.push_back({"block", blocks});
+  ExperimentConfig image = long_experiment("local2d");
+  image.patterns.local2d.pattern = Local2dPattern{.rows = 4, .columns = 5, .above = 3, .beside = 4};
+  image.model.image_height = 60;
+  image.model.image_width = 23;
+  cases.push_back({"local2d", image});
   for (const RoutingSelection selection : {RoutingSelection::nearest, RoutingSelection::threshold}) {
     ExperimentConfig config = long_experiment("routing");
     config.routing.routing().selection = selection;

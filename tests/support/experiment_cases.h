@@ -30,6 +30,7 @@ inline ExperimentConfig unlike_defaults() {
                                     .layers = 6,
                                     .encoder_layers = 5,
                                     .positions = PositionKind::learned,
+                                    .position_stride = 59,
                                     .width = 96,
                                     .embedding_width = 48,
                                     .feedforward_width = 111,
@@ -103,7 +104,7 @@ inline ExperimentConfig unlike_defaults() {
                                     .checkpoint_every = 14,
                                     .keep_checkpoints = 15},
                           .eval = {.split = "test", .stride = 17, .batch_size = 18, .subwords_per_word = 1.25}};
-  config.patterns.local = group_like(LocalPattern{.form = LocalForm::block, .window = 41}, 0.5);
+  config.patterns.local = group_like(LocalPattern{.form = LocalForm::block, .window = 41, .flange = 3}, 0.5);
   config.patterns.full = group_like(FullPattern{}, 0.25);
   config.patterns.strided = group_like(StridedPattern{.stride = 42}, 2.0);
   config.patterns.random = group_like(RandomPattern{.groups = 43, .window = 44}, 1e-5);
@@ -111,6 +112,8 @@ inline ExperimentConfig unlike_defaults() {
   config.patterns.span = group_like(SpanPattern{.limit = 49, .ramp = 51, .initial = 0.125, .penalty = 3e-4}, 0.75);
   config.patterns.lsh.shared_query_key = false;
   config.patterns.lsh.self = SelfRule::allowed;
+  config.patterns.fixed = group_like(FixedPattern{.stride = 49, .summary = 50}, 0.75);
+  config.patterns.local2d = group_like(Local2dPattern{.rows = 51, .columns = 52, .above = 53, .beside = 54}, 1.25);
   config.routing = {.group = {.pattern = RoutingPattern{.selection = RoutingSelection::nearest,
                                                         .clusters = 3,
                                                         .window = 5,

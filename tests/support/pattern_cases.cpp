@@ -26,9 +26,15 @@ std::vector<NamedPattern> patterns_of(AttentionKind kind) {
     patterns.push_back({"routing_" + std::string(to_string(selection)),
                         RoutingPattern{.selection = selection, .clusters = 5, .window = 7, .max_memberships = 3}});
   }
-  if (kind == AttentionKind::cross) return patterns;
+  if (kind == AttentionKind::cross) {
+    patterns.push_back({"block_wide", LocalPattern{.form = LocalForm::block, .window = 5, .flange = 2}});
+    return patterns;
+  }
   patterns.push_back({"strided", StridedPattern{.stride = 5}});
   patterns.push_back({"sliding", LocalPattern{.form = LocalForm::sliding, .window = 6}});
+  patterns.push_back({"fixed", FixedPattern{.stride = 7, .summary = 3}});
+  patterns.push_back({"local2d", Local2dPattern{.rows = 2, .columns = 3, .above = 1, .beside = 2, .image_width = 7}});
+  patterns.push_back({"block_own", LocalPattern{.form = LocalForm::block, .window = 9, .flange = 0}});
   patterns.push_back({"span", SpanPattern{.limit = 12, .ramp = 4, .initial = 0.2}});
   if (kind == AttentionKind::bidirectional_self) {
     patterns.push_back({"sliding_ahead", LocalPattern{.form = LocalForm::sliding, .window = 6, .lookahead = 2}});

@@ -18,6 +18,12 @@ ExperimentConfig small_experiment(const std::string& content) {
   std::get<StridedPattern>(config.patterns.strided.pattern).stride = 4;
   config.patterns.random.pattern = RandomPattern{.groups = 4, .window = 8};
   config.patterns.lsh.pattern = LshPattern{.buckets = 4, .rounds = 1, .window = 8};
+  config.patterns.fixed.pattern = FixedPattern{.stride = 5, .summary = 2};
+  config.patterns.local2d.pattern = Local2dPattern{.rows = 2, .columns = 3, .above = 1, .beside = 2};
+  if (content == "local2d") {
+    config.model.image_height = 40;
+    config.model.image_width = 5;
+  }
   config.patterns.span.pattern = SpanPattern{.limit = 16, .ramp = 4, .initial = 0.3, .penalty = 1e-4};
   config.routing.routing().clusters = 4;
   config.routing.routing().window = 8;
@@ -80,6 +86,7 @@ std::vector<ContentCase> content_cases() {
     if (selection != RoutingSelection::threshold) keys_as_they_stand(config.routing.group);
     cases.push_back({std::string(to_string(selection)), config});
   }
+  for (const char* content : {"fixed", "local2d"}) cases.push_back({content, small_experiment(content)});
   return cases;
 }
 

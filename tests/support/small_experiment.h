@@ -12,6 +12,7 @@
 namespace routing {
 
 // Two layers of width 16, four heads of which two follow the content pattern, windows of 8, 32 tokens, two sequences.
+// Content local2d is of images 5 wide, whose first 32 values are read.
 ExperimentConfig small_experiment(const std::string& content = "routing");
 
 // The contents under which attention can be trained: every pattern, and every selection of routing.

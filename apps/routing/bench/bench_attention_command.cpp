@@ -19,7 +19,8 @@ Command add_bench_attention(CLI::App& bench_app, const ProgramOptions& program) 
       "routing bench attention -n 1024 --pattern local,threshold --precision fp32");
   OptionGroup cases(*app, "Cases");
   cases.add_list(
-      {"--pattern LIST", "local, nearest, threshold, balanced, full, strided, random, lsh, local_offsets, span"},
+      {"--pattern LIST",
+       "local, nearest, threshold, balanced, full, strided, random, lsh, fixed, local2d, local_offsets, span"},
       options->patterns);
   cases.add_list({"--pass LIST", "plan, forward, forward+backward"}, options->passes);
   bench::AttentionSizes& of = options->sizes;

@@ -23,7 +23,7 @@ Reach reach_of(const FullPattern& /*pattern*/, std::int64_t n) {
   return {n};
 }
 Reach reach_of(const LocalPattern& pattern, std::int64_t /*n*/) {
-  return {pattern.form == LocalForm::block ? 2 * pattern.window : pattern.window};
+  return {pattern.form == LocalForm::block ? (1 + pattern.flange) * pattern.window : pattern.window};
 }
 Reach reach_of(const StridedPattern& pattern, std::int64_t n) {
   return {(n + pattern.stride - 1) / pattern.stride};
@@ -35,10 +35,12 @@ Reach reach_of(const LshPattern& pattern, std::int64_t /*n*/) {
   return {pattern.window, pattern.rounds};
 }
 Reach reach_of(const FixedPattern& pattern, std::int64_t n) {
-  return {(n + pattern.stride - 1) / pattern.stride * pattern.summary};
+  const std::int64_t in_last_cell = std::max<std::int64_t>(0, n % pattern.stride - (pattern.stride - pattern.summary));
+  return {n / pattern.stride * pattern.summary + in_last_cell};
 }
 Reach reach_of(const Local2dPattern& pattern, std::int64_t /*n*/) {
-  return {3 * (pattern.rows + pattern.above) * (pattern.columns + 2 * pattern.beside)};
+  const std::int64_t columns = std::min(pattern.image_width, pattern.columns + 2 * pattern.beside);
+  return {3 * (pattern.rows + pattern.above) * columns};
 }
 Reach reach_of(const SpanPattern& pattern, std::int64_t /*n*/) {
   return {pattern.limit};

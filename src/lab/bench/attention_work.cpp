@@ -23,6 +23,7 @@ namespace {
 constexpr int kUpdatesBeforehand = 5;
 constexpr double kSpreadInCluster = 0.5;  // of tokens around their centre, whose coordinates have deviation 1
 constexpr double kNormEps = 1e-6;
+constexpr std::int64_t kSummary = 8;  // tokens that sum up a cell (Child et al. 2019 have 8 to 32)
 
 // [batch, n, heads, dim] seen as [batch, heads, n, dim]: how projections hand their heads over.
 at::Tensor as_heads(const AttentionSizes& sizes, const at::Tensor& tokens) {
@@ -58,6 +59,18 @@ void require_sizes(const AttentionSizes& sizes) {
                        " tokens; lower `window` or raise `n`");
 }
 
+// Square blocks with a flange as wide as they are: a pixel reads 3 x 1.5 b x 3 b values on average.
+Local2dPattern image_blocks(const AttentionSizes& sizes) {
+  constexpr double kValuesOfASide = 13.5;
+  const auto root = [](double area) { return std::max<std::int64_t>(1, std::llround(std::sqrt(area))); };
+  const std::int64_t side = root(static_cast<double>(sizes.window) / kValuesOfASide);
+  return {.rows = side,
+          .columns = side,
+          .above = side,
+          .beside = side,
+          .image_width = root(static_cast<double>(sizes.n) / 3.0)};
+}
+
 HeadGroupConfig routed_heads(const std::string& selection, const AttentionSizes& sizes) {
   RoutingSettings settings =
       routing_preset(RoutingPreset::ours, {.heads = sizes.heads, .clusters = sizes.clusters, .window = sizes.window});
@@ -68,8 +81,8 @@ HeadGroupConfig routed_heads(const std::string& selection, const AttentionSizes&
 }  // namespace
 
 const std::vector<std::string>& attention_patterns() {
-  static const std::vector<std::string> names{"local",   "nearest", "threshold", "balanced",      "full",
-                                              "strided", "random",  "lsh",       "local_offsets", "span"};
+  static const std::vector<std::string> names{"local",  "nearest", "threshold", "balanced", "full",          "strided",
+                                              "random", "lsh",     "fixed",     "local2d",  "local_offsets", "span"};
   return names;
 }
 
@@ -89,6 +102,11 @@ HeadGroupConfig attention_heads(const std::string& pattern, const AttentionSizes
     group.max_relative = sizes.window;
   }
   if (pattern == "strided") group.pattern = StridedPattern{.stride = sizes.n / sizes.window};
+  if (pattern == "fixed") {
+    const std::int64_t summary = std::min(kSummary, sizes.window);
+    group.pattern = FixedPattern{.stride = summary * sizes.n / sizes.window, .summary = summary};
+  }
+  if (pattern == "local2d") group.pattern = image_blocks(sizes);
   if (pattern == "random") group.pattern = RandomPattern{.groups = sizes.clusters, .window = sizes.window};
   if (pattern == "lsh") {
     group.pattern = LshPattern{.buckets = sizes.clusters, .rounds = 1, .window = sizes.window};

@@ -18,7 +18,7 @@
 
 namespace routing::bench {
 
-// local, nearest, threshold, balanced, full, strided, random, lsh, local_offsets, span.
+// local, nearest, threshold, balanced, full, strided, random, lsh, fixed, local2d, local_offsets, span.
 const std::vector<std::string>& attention_patterns();
 
 // The heads of one pattern, causal, as a layer would have them:
@@ -27,6 +27,8 @@ const std::vector<std::string>& attention_patterns();
 //   nearest, threshold,     routing preset "ours" with that selection: `clusters` clusters, `window` of each, keys are
 //   balanced                the queries
 //   full, strided           all earlier tokens; every (n / window)th, so that a group has `window` members
+//   fixed                   the last 8 of every 8 n / window tokens, `window` keys at the end
+//   local2d                 a square image, blocks and flanges as large as make a pixel read `window` values on average
 //   random                  `clusters` sets of `window` tokens
 //   lsh                     `clusters` buckets in one round, `window` of each, keys are the queries
 //   local_offsets           local with relative tables

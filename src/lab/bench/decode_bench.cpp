@@ -55,7 +55,7 @@ class Decoding {
       : precision_(precision), tokens_(config), model_(config, at::TensorOptions().dtype(at::kFloat)) {
     const std::string reason = model_->reason_against_cache();
     require<ConfigError>(reason.empty(), "bench decode: ", reason,
-                         "; choose `contents` among local, full, strided, lsh, routing, span");
+                         "; choose `contents` among local, full, strided, fixed, lsh, routing, span");
     set_up_centroids(config.train.sequence_length);
     decoder_ = make_decoder(model_.ptr(), {.precision = precision, .prefill_block = bench.prefill_block});
   }

@@ -1,7 +1,9 @@
 #include "lab/figures/model_patterns.h"
 
 #include "lab/figures/pattern_gallery.h"
+#include "routing/attention/patterns/local2d.h"
 #include "routing/core/error.h"
+#include "routing/model/absolute_positions.h"
 
 #include <algorithm>
 #include <utility>
@@ -15,7 +17,10 @@ struct CaptionOf {
   std::string operator()(const FullPattern&) const { return "every j <= i"; }
   std::string operator()(const LocalPattern& local) const {
     const std::string window = std::to_string(local.window);
-    return local.form == LocalForm::sliding ? "i - " + window + " < j <= i" : "own and previous block of " + window;
+    if (local.form == LocalForm::sliding) return "i - " + window + " < j <= i";
+    if (local.flange == 0) return "own block of " + window;
+    if (local.flange == 1) return "own and previous block of " + window;
+    return "own and " + std::to_string(local.flange) + " previous blocks of " + window;
   }
   std::string operator()(const StridedPattern& strided) const {
     return "(i - j) mod " + std::to_string(strided.stride) + " = 0";
@@ -33,10 +38,11 @@ struct CaptionOf {
     return clusters + ", last " + window + " of its own";
   }
   std::string operator()(const FixedPattern& fixed) const {
-    return "last " + std::to_string(fixed.summary) + " of every " + std::to_string(fixed.stride);
+    return "last " + std::to_string(fixed.summary) + " of every " + std::to_string(fixed.stride) + " tokens";
   }
   std::string operator()(const Local2dPattern& local) const {
-    return "blocks of " + std::to_string(local.rows) + " x " + std::to_string(local.columns) + " pixels";
+    return "blocks of " + std::to_string(local.rows) + " x " + std::to_string(local.columns) + " pixels, " +
+           std::to_string(local.above) + " rows above, " + std::to_string(local.beside) + " columns beside";
   }
   std::string operator()(const SpanPattern& span) const {
     return "a learned span of at most " + std::to_string(span.limit);
@@ -47,7 +53,9 @@ struct WindowOf {
   std::int64_t operator()(const FullPattern&) const { return 0; }
   std::int64_t operator()(const StridedPattern& strided) const { return strided.stride; }
   std::int64_t operator()(const FixedPattern& fixed) const { return fixed.stride; }
-  std::int64_t operator()(const Local2dPattern& local) const { return 3 * local.rows * local.image_width; }
+  std::int64_t operator()(const Local2dPattern& local) const {
+    return kPixelTokens * (local.rows + local.above) * local.image_width;
+  }
   std::int64_t operator()(const SpanPattern& span) const { return span.limit; }
   // Local, random, LSH and routing.
   template <class Pattern>
@@ -91,7 +99,11 @@ std::int64_t usual_pattern_tokens(const ExperimentConfig& config) {
       window = std::max(window, std::visit(WindowOf{}, group.pattern));
     }
   }
-  return window == 0 ? kWithoutWindow : std::clamp(2 * window, kShortestGallery, kLongestGallery);
+  const std::int64_t tokens = window == 0 ? kWithoutWindow : std::clamp(2 * window, kShortestGallery, kLongestGallery);
+  // Images and tables of positions end.
+  const std::int64_t image = kPixelTokens * config.model.image_height * config.model.image_width;
+  const std::int64_t longest = image > 0 ? image : longest_of_positions(config);
+  return longest > 0 ? std::min(tokens, longest) : tokens;
 }
 
 std::string pattern_caption(const HeadGroupConfig& group) {

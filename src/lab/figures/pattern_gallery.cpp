@@ -42,6 +42,11 @@ struct GalleryEntry {
 
 std::vector<GalleryEntry> position_entries(std::int64_t root, bool causal) {
   const std::string w = std::to_string(root);
+  const std::int64_t summary = std::max<std::int64_t>(1, root / 4);
+  // Pixels of three tokens: a square image, and small blocks.
+  const std::int64_t width = std::max<std::int64_t>(1, 5 * root / 8);
+  const std::int64_t side = std::max<std::int64_t>(1, root / 4);
+  const std::string b = std::to_string(side);
   const auto either = [&](const std::string& first, const std::string& second) { return causal ? first : second; };
   return {
       {"full", either("every j <= i", "every j"), {.pattern = FullPattern{}}},
@@ -55,6 +60,12 @@ std::vector<GalleryEntry> position_entries(std::int64_t root, bool causal) {
       {"strided",
        either("(i - j) mod " + w + " = 0, j <= i", "(i - j) mod " + w + " = 0"),
        {.pattern = StridedPattern{.stride = root}}},
+      {"fixed",
+       "j mod " + w + " >= " + std::to_string(root - summary) + either(", j <= i", ""),
+       {.pattern = FixedPattern{.stride = root, .summary = summary}}},
+      {"local, 2 dimensions",
+       "blocks of " + b + " x " + b + " pixels and 1 around, " + std::to_string(width) + " wide",
+       {.pattern = Local2dPattern{.rows = side, .columns = side, .above = 1, .beside = 1, .image_width = width}}},
       {"random",
        w + " groups of " + w + " random positions",
        {.pattern = RandomPattern{.groups = root, .window = root}}},

@@ -30,6 +30,7 @@ void fit_window(PatternConfig& pattern, const LeakTaskSizes& sizes) {
         if constexpr (requires { each.groups; }) each.groups = sizes.clusters;
         if constexpr (requires { each.buckets; }) each.buckets = sizes.clusters;
         if constexpr (requires { each.stride; }) each.stride = sizes.window;
+        if constexpr (requires { each.summary; }) each.summary = std::min(each.summary, sizes.window / 2);
         // More than there are clusters now; half of them still leave something to choose.
         if constexpr (requires { each.target_share; }) {
           if (each.target_share > static_cast<double>(each.clusters)) {
@@ -112,15 +113,19 @@ ExperimentConfig leak_task_config(const ExperimentConfig& audited, const LeakTas
                   .norm = audited.model.norm,
                   .feedforward = audited.model.feedforward,
                   .initial_scale = 1.0};
-  const bool has_content = audited.attention.content != PatternKind::local && audited.attention.content_heads > 0;
+  // The tasks are texts, which have no rows: windows of two dimensions are those of one there.
+  const PatternKind content = audited.attention.content;
+  const bool has_content =
+      content != PatternKind::local && content != PatternKind::local2d && audited.attention.content_heads > 0;
   config.attention = {.heads = kHeads,
                       .content_heads = has_content ? kContentHeads : 0,
-                      .content = has_content ? audited.attention.content : PatternKind::local,
+                      .content = has_content ? content : PatternKind::local,
                       .content_layers = "all"};
   config.patterns = audited.patterns;
   config.routing = audited.routing;
-  for (HeadGroupConfig* group : {&config.patterns.local, &config.patterns.full, &config.patterns.strided,
-                                 &config.patterns.random, &config.patterns.lsh, &config.routing.group}) {
+  for (HeadGroupConfig* group :
+       {&config.patterns.local, &config.patterns.full, &config.patterns.strided, &config.patterns.random,
+        &config.patterns.lsh, &config.patterns.fixed, &config.routing.group}) {
     fit_window(group->pattern, sizes);
     if (group->relative != RelativePosition::none) group->max_relative = sizes.window;
   }

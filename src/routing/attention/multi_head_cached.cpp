@@ -133,18 +133,21 @@ MultiHeadAttentionImpl::CachedTokens MultiHeadAttentionImpl::cached_tokens(std::
                     .values = v,
                     .query_lists = group.pattern->token_lists(qk.q, first_positions),
                     .key_lists = {}};
+  const bool by_position = group.pattern->key_list_kind() == KeyListKind::by_position;
   if (group.config.key_shift == 1) {
     const at::Tensor before = queries_before(index, call, cache);
     read.keys = with_adjacent_numbers(shared_keys(group, at::cat({before, qk.q.narrow(2, 0, qk.q.size(2) - 1)}, 2)));
     std::vector<std::int64_t> positions_before = first_positions;
     for (std::int64_t& position : positions_before) --position;
-    read.key_lists =
-        shifted_lists(group.pattern->token_lists(before, positions_before), read.query_lists, first_positions);
+    read.key_lists = shifted_lists(group.pattern->key_lists(before, positions_before),
+                                   by_position ? group.pattern->key_lists(qk.q, first_positions) : read.query_lists,
+                                   first_positions);
     read.last_queries = qk.q.select(2, qk.q.size(2) - 1).contiguous();
+    return read;
   }
   const bool separate = qk.k.defined() && !group.config.shared_query_key;
-  if (separate && group.pattern->lists_depend_on_content()) {
-    read.key_lists = group.pattern->token_lists(qk.k, first_positions);
+  if (by_position || (separate && group.pattern->key_list_kind() == KeyListKind::by_content)) {
+    read.key_lists = group.pattern->key_lists(separate ? qk.k : qk.q, first_positions);
   }
   return read;
 }

@@ -82,6 +82,19 @@ void validate_span_group(const std::string& where, const HeadGroupConfig& group)
                        ", but spans are measured in true offsets; use true_offset or none");
 }
 
+void validate_local2d(const std::string& where, const Local2dPattern& local, AttentionKind kind) {
+  require_at_least(where, "rows", local.rows, 1);
+  require_at_least(where, "columns", local.columns, 1);
+  require_at_least(where, "above", local.above, 0);
+  require_at_least(where, "beside", local.beside, 0);
+  require<ConfigError>(kind != AttentionKind::cross, where,
+                       ": windows of two dimensions compare places in one image, but the queries and keys of "
+                       "cross-attention have no common one; use full, block-local, random or lsh");
+  require<ConfigError>(local.image_width >= 1, where, ": model.image_width is ", local.image_width,
+                       ", but windows of two dimensions need the rows of an image; set model.image_width and "
+                       "model.image_height, or use local heads for text");
+}
+
 void validate_pattern(const std::string& where, const PatternConfig& pattern, AttentionKind kind) {
   const bool cross = kind == AttentionKind::cross;
   std::visit(
@@ -94,8 +107,13 @@ void validate_pattern(const std::string& where, const PatternConfig& pattern, At
                                  "have no common time; use form = block, which cuts both into equally many blocks");
             require<ConfigError>(local.form == LocalForm::sliding || !local.lookahead, where, ": lookahead is ",
                                  local.lookahead.value_or(0),
-                                 ", but block form always reads one whole block after the query's own (none when "
-                                 "causal); drop lookahead or use form = sliding");
+                                 ", but block form reads whole blocks after the query's own, as many as flange says "
+                                 "(none when causal); drop lookahead or use form = sliding");
+            require_at_least(where, "flange", local.flange, 0);
+            require<ConfigError>(local.form == LocalForm::block || local.flange == 1, where, ": flange is ",
+                                 local.flange,
+                                 ", but it counts the blocks beside a query's own, and a sliding window has none; use "
+                                 "form = block or drop flange");
             validate_lookahead(where, kind, local.lookahead);
           },
           [&](const StridedPattern& strided) {
@@ -119,8 +137,17 @@ void validate_pattern(const std::string& where, const PatternConfig& pattern, At
             validate_lookahead(where, kind, lsh.lookahead);
           },
           [&](const RoutingPattern& routing) { validate_routing(where, routing, kind); },
-          [&](const FixedPattern& fixed) { require_at_least(where, "stride", fixed.stride, 1); },
-          [&](const Local2dPattern& local) { require_at_least(where, "rows", local.rows, 1); },
+          [&](const FixedPattern& fixed) {
+            require_at_least(where, "stride", fixed.stride, 1);
+            require_at_least(where, "summary", fixed.summary, 1);
+            require<ConfigError>(fixed.summary <= fixed.stride, where, ": summary is ", fixed.summary,
+                                 ", but a cell has only stride = ", fixed.stride,
+                                 " tokens; lower summary or raise stride");
+            require<ConfigError>(!cross, where,
+                                 ": fixed attention reads what sums up the cells before a query, but the queries and "
+                                 "keys of cross-attention have no common time; use full, block-local, random or lsh");
+          },
+          [&](const Local2dPattern& local) { validate_local2d(where, local, kind); },
           [&](const SpanPattern& span) { validate_span(where, span, kind); },
       },
       pattern);
@@ -223,7 +250,8 @@ const std::vector<HeadGroupConfig>& head_groups_of_layer(const std::vector<Layer
     require<ConfigError>(first >= 0 && last < num_layers && first <= last, "layers ", rule.layers.first, " to ",
                          rule.layers.last, " do not lie inside a stack of ", num_layers,
                          " layers; numbers below 0 count from the top");
-    if (layer >= first && layer <= last) found = &rule.head_groups;
+    require_at_least("layers", "step", rule.layers.step, 1);
+    if (layer >= first && layer <= last && (layer - first) % rule.layers.step == 0) found = &rule.head_groups;
   }
   require<ConfigError>(found != nullptr, "layer ", layer, " of ", num_layers,
                        " has no head groups; add a rule whose layers hold it");

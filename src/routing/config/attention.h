@@ -59,8 +59,9 @@ struct FixedPattern {
   friend bool operator==(const FixedPattern&, const FixedPattern&) = default;
 };
 
-// Images in raster order, three values per pixel: the pixels of a block of rows x columns read their own block and the
-// pixels `above` it and `beside` it (Parmar et al. 2018, local attention in two dimensions). In pixels.
+// Images in raster order, three values per pixel: the pixels of a block of rows x columns read the rectangle that
+// reaches `above` rows above it and `beside` columns to its left and right, as far as it has been (Parmar et al. 2018,
+// local attention in two dimensions; attention/patterns/local2d.h has the formula). In pixels.
 struct Local2dPattern {
   std::int64_t rows = 8;
   std::int64_t columns = 8;

@@ -26,7 +26,7 @@ enum class FeedforwardKind {
 enum class PositionKind {
   none,
   sinusoidal,  // sines and cosines added to the embeddings; any length
-  learned,     // a table per sequence, of train.source_length or train.sequence_length rows
+  learned,     // a table, of train.source_length or train.sequence_length rows
   factored,    // two tables: of the cell of model.position_stride tokens and of the place in it (Child et al. 2019)
 };
 
@@ -81,7 +81,7 @@ struct AttentionHeads {
   std::int64_t heads = 8;
   std::int64_t content_heads = 4;
   PatternKind content = PatternKind::routing;  // local where there is no content pattern
-  std::string content_layers = "all";          // "all", "top N", "bottom N" or "FIRST..LAST" counted from 0
+  std::string content_layers = "all";          // "all", "top N", "bottom N", "odd", "even" or "FIRST..LAST", from 0
   // The content heads join the `heads` local ones instead of taking the place of some: at the start the model computes
   // what it would without them. head_dim = 0 then means width / heads still.
   bool add_content = false;
@@ -94,8 +94,8 @@ struct AttentionHeads {
   friend bool operator==(const AttentionHeads&, const AttentionHeads&) = default;
 };
 
-// A head group whose pattern is fixed by the section it stands in: [local], [full], [strided], [random], [lsh]. How
-// many heads it has comes from `attention`. max_relative = 0 means the window of the pattern, where it has one.
+// A head group whose pattern is fixed by the section it stands in: [local], [full], [strided] and so on. How many heads
+// it has comes from `attention`. max_relative = 0 means the window of the pattern, where it has one.
 //
 // Text has no absolute positions (docs/facts.md C4), so local and full heads know offsets by default.
 struct PatternSections {
@@ -298,10 +298,11 @@ constexpr auto words_of(Precision) {
   return std::to_array<Word<Precision>>({{fp32, "fp32"}, {bf16, "bf16"}, {automatic, "auto"}});
 }
 
-// What attention.cross_content may be: any but strided, since source and target have no common time.
+// What attention.cross_content may be: none of those that compare positions, since source and target have no common
+// time.
 inline constexpr std::array kCrossPatterns{PatternKind::full, PatternKind::local, PatternKind::random, PatternKind::lsh,
                                            PatternKind::routing};
-// What attention.content_layers says: "all", "top 2", "bottom 2", "1..3".
+// What attention.content_layers says: "all", "top 2", "bottom 2", "odd", "even", "1..3".
 LayerRange parse_content_layers(std::string_view text);
 
 // The head groups of every layer, from `attention`, the sections of patterns and `routing`: local heads first, then

@@ -14,7 +14,9 @@ void add_model(Keys& keys) {
   model.add("vocab_size", &M::vocab_size, "different tokens; 256 for bytes and images, 0 means those of the data");
   model.add("layers", &M::layers, "layers of the stack");
   model.add("encoder_layers", &M::encoder_layers, "layers of an encoder that reads a source; 0 means a decoder only");
-  model.add("positions", &M::positions, "absolute positions of an encoder-decoder: none, sinusoidal or learned");
+  model.add("positions", &M::positions,
+            "absolute positions of text: none, sinusoidal, learned, or factored into cell and place");
+  model.add("position_stride", &M::position_stride, "of factored positions: tokens of a cell");
   model.add("width", &M::width, "of the stack");
   model.add("embedding_width", &M::embedding_width, "of the token embeddings; 0 means model.width");
   model.add("feedforward_width", &M::feedforward_width, "of the feed-forward hidden layer");
@@ -53,11 +55,11 @@ void add_attention(Keys& keys) {
   attention.add("heads", &A::heads, "heads of every layer");
   attention.add("content_heads", &A::content_heads, "how many of them follow attention.content; the rest are local");
   attention.add("content", &A::content,
-                "pattern of those heads: full, strided, random, lsh, routing, span, or local for none");
+                "pattern of those heads: full, strided, fixed, random, lsh, routing, local2d, span, or local for none");
   attention.add_checked(
       "content_layers", &A::content_layers,
       [](const std::string&, const std::string& text) { parse_content_layers(text); },
-      "layers that have them: all, top N, bottom N, or FIRST..LAST counted from 0 at the bottom");
+      "layers that have them: all, top N, bottom N, odd, even, or FIRST..LAST counted from 0 at the bottom");
   attention.add("add_content", &A::add_content,
                 "those heads join the local ones, silent at first, instead of taking the place of some");
   attention.add("encoder_content", &A::encoder_content, "the same as attention.content for the layers of an encoder");
@@ -98,10 +100,13 @@ void add_patterns(Keys& keys) {
   };
   local.add(
       "form", [=](auto& group) -> auto& { return local_pattern(group).form; },
-      "sliding: the last window tokens; block: the block of the token and the one before");
+      "sliding: the last window tokens; block: the block of the token and those before (local.flange)");
   local.add(
       "window", [=](auto& group) -> auto& { return local_pattern(group).window; },
       "tokens, itself included, or the length of a block");
+  local.add(
+      "flange", [=](auto& group) -> auto& { return local_pattern(group).flange; },
+      "blocks beside its own that a block reads; 0 means its own alone");
   add_head_group(local, as_window);
 
   KeySection full(
@@ -138,6 +143,35 @@ void add_patterns(Keys& keys) {
   lsh.add(
       "window", [=](auto& group) -> auto& { return lsh_pattern(group).window; }, "lookback inside a bucket");
   add_head_group(lsh, as_window);
+
+  KeySection fixed(
+      keys, "fixed.", [](auto& config) -> auto& { return config.patterns.fixed; });
+  const auto fixed_pattern = [](auto& group) -> auto& {
+    return std::get<FixedPattern>(group.pattern);
+  };
+  fixed.add(
+      "stride", [=](auto& group) -> auto& { return fixed_pattern(group).stride; }, "tokens of a cell");
+  fixed.add(
+      "summary", [=](auto& group) -> auto& { return fixed_pattern(group).summary; },
+      "last tokens of every cell, which all later tokens read");
+  add_head_group(fixed, clipped);
+
+  KeySection local2d(
+      keys, "local2d.", [](auto& config) -> auto& { return config.patterns.local2d; });
+  const auto image_blocks = [](auto& group) -> auto& {
+    return std::get<Local2dPattern>(group.pattern);
+  };
+  local2d.add(
+      "rows", [=](auto& group) -> auto& { return image_blocks(group).rows; }, "of a block of pixels");
+  local2d.add(
+      "columns", [=](auto& group) -> auto& { return image_blocks(group).columns; }, "of a block of pixels");
+  local2d.add(
+      "above", [=](auto& group) -> auto& { return image_blocks(group).above; },
+      "rows above a block that its pixels read too");
+  local2d.add(
+      "beside", [=](auto& group) -> auto& { return image_blocks(group).beside; },
+      "columns on each side of a block that its pixels read too");
+  add_head_group(local2d, clipped);
 
   KeySection span(
       keys, "span.", [](auto& config) -> auto& { return config.patterns.span; });

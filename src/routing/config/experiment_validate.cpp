@@ -5,6 +5,7 @@
 #include "routing/config/words.h"
 #include "routing/core/error.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -62,9 +63,10 @@ void validate_model(const ModelConfig& model) {
                        "; an image has both, text has neither");
   at_least("model.layers", model.layers, 1);
   at_least("model.encoder_layers", model.encoder_layers, 0);
-  require<ConfigError>(model.encoder_layers > 0 || model.positions == PositionKind::none, "model.positions is ",
-                       to_string(model.positions),
-                       ", but a model with model.encoder_layers 0 knows relative positions only; use none");
+  require<ConfigError>(model.image_height == 0 || model.positions == PositionKind::none, "model.positions is ",
+                       to_string(model.positions), ", but images (model.image_height ", model.image_height,
+                       ") have tables of rows and columns; use none");
+  at_least("model.position_stride", model.position_stride, 1);
   require<ConfigError>(model.encoder_layers == 0 || model.image_height == 0, "model.encoder_layers is ",
                        model.encoder_layers, ", but images (model.image_height ", model.image_height,
                        ") have no source to read; set one of them to 0");
@@ -216,6 +218,11 @@ void validate_window(const HeadGroupConfig& group, const LengthKey& sequence) {
       [&](const auto& pattern) {
         if constexpr (requires { pattern.window; }) fits(".window", pattern.window);
         if constexpr (requires { pattern.limit; }) fits(".limit", pattern.limit);
+        if constexpr (requires { pattern.summary; }) {
+          require<ConfigError>(pattern.stride <= sequence.length, "fixed.stride ", pattern.stride, " is longer than ",
+                               sequence.key, " ", sequence.length, ", so that no cell would be summed up; lower ",
+                               "fixed.stride or raise ", sequence.key);
+        }
       },
       group.pattern);
 }
@@ -232,7 +239,8 @@ void validate_stack(const std::vector<LayerRule>& rules, AttentionKind kind, con
 
 void validate_content_layers(const AttentionHeads& given, const LengthKey& layers) {
   const LayerRange range = parse_content_layers(given.content_layers);
-  const std::int64_t reach = range.first < 0 ? -range.first : range.last + 1;  // layers it needs at least
+  // Layers it needs at least; "odd" begins at 1 and goes on to the top.
+  const std::int64_t reach = range.first < 0 ? -range.first : std::max(range.first, range.last) + 1;
   require<ConfigError>(reach <= layers.length, "attention.content_layers '", given.content_layers, "' needs ", reach,
                        " layers, but ", layers.key, " is ", layers.length,
                        "; change attention.content_layers or raise ", layers.key);

@@ -80,7 +80,10 @@ std::vector<LayerRule> self_attention_rules(const ExperimentConfig& config, Atte
                        given.content_heads, " is not between 0 and attention.heads ", given.heads,
                        "; lower attention.content_heads, raise attention.heads or set attention.add_content");
   const HeadGroupConfig local_heads = for_kind(config.patterns.local, kind);
-  const HeadGroupConfig content_heads = for_kind(section_of(config, content), kind);
+  HeadGroupConfig content_heads = for_kind(section_of(config, content), kind);
+  if (auto* const local = std::get_if<Local2dPattern>(&content_heads.pattern)) {
+    local->image_width = config.model.image_width;
+  }
   const LayerRange range = parse_content_layers(given.content_layers);
   const LayerRule local{every_layer(), {with_heads(local_heads, given.heads)}};
   if ((content == PatternKind::local && !given.add_content) || given.content_heads == 0) return {local};
@@ -130,6 +133,8 @@ bool selects_from_the_whole_sequence(const AttentionConfig& attention) {
 
 LayerRange parse_content_layers(std::string_view text) {
   if (text == "all") return every_layer();
+  if (text == "even") return {.first = 0, .last = -1, .step = 2};
+  if (text == "odd") return {.first = 1, .last = -1, .step = 2};
   for (const std::string_view end : {"top ", "bottom "}) {
     if (!text.starts_with(end)) continue;
     const std::optional<std::int64_t> count = count_of(text.substr(end.size()));
@@ -148,7 +153,7 @@ LayerRange parse_content_layers(std::string_view text) {
     }
   }
   throw ConfigError("attention.content_layers: '" + std::string(text) +
-                    "' is not known; write all, top N, bottom N or FIRST..LAST, such as top 2 or 1..3");
+                    "' is not known; write all, top N, bottom N, odd, even or FIRST..LAST, such as top 2 or 1..3");
 }
 
 std::vector<LayerRule> layer_rules(const ExperimentConfig& config) {

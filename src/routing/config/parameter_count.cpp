@@ -3,6 +3,8 @@
 #include "routing/config/span_heads.h"
 #include "routing/config/text/vocabulary_bands.h"
 
+#include <algorithm>
+
 namespace routing {
 namespace {
 
@@ -55,6 +57,14 @@ WordWeights of_words(const ModelConfig& model, std::int64_t inner) {
   return count;
 }
 
+// Tables of the places of a sequence of so many tokens.
+std::int64_t of_positions(const ModelConfig& model, std::int64_t tokens) {
+  const std::int64_t stride = model.position_stride;
+  if (model.positions == PositionKind::learned) return tokens * model.width;
+  if (model.positions != PositionKind::factored) return 0;
+  return ((tokens + stride - 1) / stride + std::min(stride, tokens)) * model.width;
+}
+
 // Tables of tokens and places, and the dense layer after them.
 std::int64_t of_embedding(const ExperimentConfig& config, std::int64_t inner) {
   const ModelConfig& model = config.model;
@@ -63,11 +73,12 @@ std::int64_t of_embedding(const ExperimentConfig& config, std::int64_t inner) {
   const std::int64_t projection = projects ? model.width * inner + model.width : 0;
   const WordWeights words = of_words(model, inner);
   if (model.encoder_layers > 0) {
-    const std::int64_t places = source_length(config.train) + config.train.sequence_length;
-    return 2 * (words.input + projection) + words.shared +
-           (model.positions == PositionKind::learned ? places * model.width : 0);
+    return 2 * (words.input + projection) + words.shared + of_positions(model, source_length(config.train)) +
+           of_positions(model, config.train.sequence_length);
   }
-  if (model.image_height == 0) return words.input + words.shared + projection;
+  if (model.image_height == 0) {
+    return words.input + words.shared + projection + of_positions(model, config.train.sequence_length);
+  }
   // Three channels, each with its values and its places; one row to start from.
   return (3 * (model.vocab_size + model.image_height + model.image_width) + 1) * inner + projection;
 }

@@ -6,6 +6,7 @@
 #include "routing/distributed/rank_pieces.h"
 #include "routing/evaluation/evaluation_mode.h"
 #include "routing/evaluation/likelihood.h"
+#include "routing/model/absolute_positions.h"
 
 #include <algorithm>
 #include <optional>
@@ -21,8 +22,8 @@ void check_model(const SequenceModel& model) {
   const std::string reason = model.reason_against_cache();
   require<ConfigError>(
       reason.empty(), model.config().name, ": ", reason,
-      ", so a rank that reads a piece of a sequence cannot know what it sees; take local, strided, lsh or "
-      "full heads, or routing.selection = threshold or nearest");
+      ", so a rank that reads a piece of a sequence cannot know what it sees; take local, strided, fixed, lsh "
+      "or full heads, or routing.selection = threshold or nearest");
 }
 
 void check_pieces(std::span<const std::int64_t> ends, std::int64_t tokens, int ranks) {
@@ -42,6 +43,10 @@ void check_ids(const SequenceModel& model, TokenView tokens) {
   const std::int64_t longest = config.image_height * config.image_width * 3;
   require<InputError>(longest == 0 || tokens.size() <= longest, model.config().name, ": a sequence of ", tokens.size(),
                       " tokens, but an image has ", longest);
+  const std::int64_t placed = longest_of_positions(model.config());
+  require<InputError>(placed == 0 || tokens.size() <= placed, model.config().name, ": a sequence of ", tokens.size(),
+                      " tokens, but model.positions = ", to_string(config.positions), " has tables for ", placed,
+                      " (train.sequence_length)");
   for (std::int64_t token = 0; token < tokens.size(); ++token) {
     require<InputError>(tokens[token] >= 0 && tokens[token] < config.vocab_size, model.config().name, ": token ", token,
                         " has the id ", tokens[token], ", but ids are 0 to ", config.vocab_size - 1);

@@ -5,9 +5,9 @@
 // docs/long-sequences.md). The nats are those of SequenceModel::loss of the whole sequence, bit for bit, for any
 // number of ranks and any pieces.
 //
-// Models     decoder-only, float32 on the CPU, all heads such that a cache can hold them: local, strided, LSH, full,
-// and
-//            routed by `nearest` or `threshold`. A ConfigError says what does not fit, and why, on all ranks
+// Models     decoder-only, float32 on the CPU, all heads such that a cache can hold them: local, strided, fixed,
+//            windows of two dimensions, LSH, full, and routed by `nearest` or `threshold`. A ConfigError says what does
+//            not fit, and why, on all ranks
 // Memory     a rank holds activations of its piece, and of earlier pieces the keys that it reads
 #pragma once
 

@@ -3,6 +3,7 @@
 #include "routing/config/memory_rules.h"
 #include "routing/core/error.h"
 #include "routing/core/memory.h"
+#include "routing/model/absolute_positions.h"
 #include "routing/model/image_embedding.h"
 #include "routing/model/model_memory.h"
 #include "routing/ops/dense/packed_weights.h"
@@ -41,8 +42,7 @@ class ModelDecoder : public Decoder {
   std::int64_t longest_sequence() const override {
     const ExperimentConfig& config = model_->config();
     if (config.model.image_height > 0) return image_values(config.model);
-    if (reads_source() && config.model.positions == PositionKind::learned) return config.train.sequence_length;
-    return 0;
+    return longest_of_positions(config);
   }
 
  protected:
@@ -300,7 +300,7 @@ std::unique_ptr<Decoder> make_decoder(std::shared_ptr<SequenceModel> model, cons
       std::move(model), options,
       reason +
           ", so each new token runs the whole prefix again; a model with routing.selection = threshold or nearest, "
-          "local, strided, lsh or full heads decodes with a cache");
+          "local, strided, fixed, lsh or full heads decodes with a cache");
 }
 
 }  // namespace routing

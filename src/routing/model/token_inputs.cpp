@@ -53,26 +53,6 @@ void check_tokens(const std::string& where, const at::Tensor& tokens, const at::
                       valid.scalar_type(), " ", valid.sizes(), ", but must be Bool ", tokens.sizes(), " as the tokens");
 }
 
-at::Tensor sinusoids(std::span<const std::int64_t> places, std::int64_t width, const at::TensorOptions& options) {
-  // By one function for every element: a vector of sines depends on how it is cut.
-  at::Tensor table = at::empty({static_cast<std::int64_t>(places.size()), width}, at::kDouble);
-  auto* value = table.data_ptr<double>();
-  for (const std::int64_t place : places) {
-    for (std::int64_t column = 0; column < width; ++column) {
-      const double exponent = static_cast<double>(column / 2 * 2) / static_cast<double>(width);
-      const double angle = static_cast<double>(place) / std::pow(10000.0, exponent);
-      *value++ = column % 2 == 0 ? std::sin(angle) : std::cos(angle);
-    }
-  }
-  return table.to(options);
-}
-
-at::Tensor sinusoids(std::int64_t length, std::int64_t width, const at::TensorOptions& options) {
-  std::vector<std::int64_t> places(static_cast<std::size_t>(length));
-  std::iota(places.begin(), places.end(), 0);
-  return sinusoids(places, width, options);
-}
-
 at::Tensor sinusoids_from_both_ends(std::int64_t length, const at::Tensor& valid, std::int64_t width,
                                     const at::TensorOptions& options) {
   const std::int64_t half = width / 2;
@@ -99,7 +79,7 @@ TokenInputsImpl::TokenInputsImpl(const ModelConfig& config, LayerPlace place, co
     out_weight_ = weight("out_weight", config_.width, inner);
     out_bias_ = register_parameter("out_bias", at::zeros({config_.width}, options));
   }
-  if (config_.positions == PositionKind::learned) positions_ = weight("positions", reader_.longest, config_.width);
+  positions_ = AbsolutePositions(*this, config_, place_, reader_.longest, options);
 }
 
 at::Tensor TokenInputsImpl::forward(const at::Tensor& ids, const at::Tensor& valid,
@@ -117,25 +97,16 @@ at::Tensor TokenInputsImpl::forward(const at::Tensor& ids, const at::Tensor& val
   x = drop(x, {.probability = config_.embedding_dropout, .place = &place_, .use = "embedding dropout"}, is_training(),
            context);
   if (out_weight_.defined()) x = linear(x, out_weight_, out_bias_, {.precision = context.precision});
-  const std::int64_t length = ids.size(1);
-  if (positions_.defined()) {
-    check_place(length - 1);
-    x = x + positions_.narrow(0, 0, length);
-  } else if (config_.positions == PositionKind::sinusoidal) {
-    const double scale = std::sqrt(static_cast<double>(config_.width));
-    const at::TensorOptions kind = x.options().requires_grad(false);
-    x = x * scale + (reader_.whole ? sinusoids_from_both_ends(length, valid, config_.width, kind)
-                                   : sinusoids(length, config_.width, kind));
+  if (reader_.whole && config_.positions == PositionKind::sinusoidal) {
+    x = x * std::sqrt(static_cast<double>(config_.width)) +
+        sinusoids_from_both_ends(ids.size(1), valid, config_.width, x.options().requires_grad(false));
+  } else {
+    std::vector<std::int64_t> places(static_cast<std::size_t>(ids.size(1)));
+    std::iota(places.begin(), places.end(), 0);
+    x = positions_.added_to(x, places);
   }
   return drop(x, {.probability = config_.residual_dropout, .place = &place_, .use = "stack input"}, is_training(),
               context);
-}
-
-void TokenInputsImpl::check_place(std::int64_t place) const {
-  require<InputError>(place < positions_.size(0), place_.part, ": a sequence of ", place + 1,
-                      " tokens, but model.positions = learned has a table of ", positions_.size(0),
-                      " rows (train.source_length, train.sequence_length); use shorter sequences, or a model with "
-                      "model.positions = sinusoidal");
 }
 
 at::Tensor TokenInputsImpl::forward_at(const at::Tensor& ids, std::span<const std::int64_t> places,
@@ -144,15 +115,7 @@ at::Tensor TokenInputsImpl::forward_at(const at::Tensor& ids, std::span<const st
                       ": only what a decoder reads in evaluation can be read piece by piece");
   at::Tensor x = table_.vectors(ids, context.precision);
   if (out_weight_.defined()) x = linear(x, out_weight_, out_bias_, {.precision = context.precision});
-  if (positions_.defined()) {
-    for (const std::int64_t place : places) check_place(place);
-    const at::Tensor rows = at::tensor(at::ArrayRef<std::int64_t>(places.data(), places.size()), at::kLong);
-    x = x + positions_.index_select(0, rows).view(x.sizes());
-  } else if (config_.positions == PositionKind::sinusoidal) {
-    x = x * std::sqrt(static_cast<double>(config_.width)) +
-        sinusoids(places, config_.width, x.options().requires_grad(false)).view(x.sizes());
-  }
-  return x;
+  return positions_.added_to(x, places);
 }
 
 }  // namespace routing

@@ -2,10 +2,7 @@
 //
 //   e = embedding(ids) [-> dense layer to the model's width d]
 //
-//   none         x = e
-//   learned      x = e + row t of a table
-//   sinusoidal   x = sqrt(d) e + p(t),  p(t)[2i] = sin(t / 10000^(2i/d)),  p(t)[2i + 1] = cos(t / 10000^(2i/d))
-//                as Vaswani et al.; the factor makes tokens as large as sinusoids, which are not small
+// and its place, as model.positions says (absolute_positions.h).
 //
 // What a decoder reads counts from the start, as a target has no end yet. What an encoder reads is whole: of n tokens,
 // the first d/2 numbers of p are the sinusoids of t for a width of d/2, the others those of n - 1 - t.
@@ -17,6 +14,7 @@
 
 #include "routing/attention/patterns/pattern.h"
 #include "routing/config/experiment.h"
+#include "routing/model/absolute_positions.h"
 #include "routing/model/layers.h"
 #include "routing/model/vocabulary_layers.h"
 
@@ -54,9 +52,6 @@ void drop_inputs(at::Tensor& inputs, const InputDropout& dropout, const at::Tens
 // of the same shape.
 void check_tokens(const std::string& where, const at::Tensor& tokens, const at::Tensor& valid);
 
-// Rows of some places, or of places 0 … length - 1: [places, width] in the type and on the device of the options.
-at::Tensor sinusoids(std::span<const std::int64_t> places, std::int64_t width, const at::TensorOptions& options);
-at::Tensor sinusoids(std::int64_t length, std::int64_t width, const at::TensorOptions& options);
 // Of whole sequences, from both ends: [batch, length, width], or [1, length, width] if there is no mask. Places of real
 // tokens are counted without padding; rows of padding are zero.
 at::Tensor sinusoids_from_both_ends(std::int64_t length, const at::Tensor& valid, std::int64_t width,
@@ -66,7 +61,7 @@ class TokenInputsImpl : public torch::nn::Module {
  public:
   struct Reader {
     bool whole = false;        // an encoder's: places from both ends
-    std::int64_t longest = 0;  // rows of learned positions
+    std::int64_t longest = 0;  // tokens that tables of positions are for
   };
   TokenInputsImpl(const ModelConfig& config, LayerPlace place, const Reader& reader, const at::TensorOptions& options);
 
@@ -82,13 +77,12 @@ class TokenInputsImpl : public torch::nn::Module {
   const TokenTable& table() const { return table_; }
 
  private:
-  void check_place(std::int64_t place) const;
-
   ModelConfig config_;
   LayerPlace place_;
   Reader reader_;
   TokenTable table_;
-  at::Tensor out_weight_, out_bias_, positions_;
+  at::Tensor out_weight_, out_bias_;
+  AbsolutePositions positions_;
 };
 TORCH_MODULE(TokenInputs);
 

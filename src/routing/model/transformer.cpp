@@ -47,6 +47,7 @@ TransformerImpl::TransformerImpl(ExperimentConfig config, const at::TensorOption
     in_weight_ = weight("embedding_out_weight", model.width, inner);
     in_bias_ = bias("embedding_out_bias", model.width);
   }
+  positions_ = AbsolutePositions(*this, model, place_, this->config().train.sequence_length, options);
   set_decoder(add_blocks("layer", BlockRole::decoder_only, options));
   add_output("last_norm", place_, table_, options);
 }
@@ -79,6 +80,7 @@ at::Tensor TransformerImpl::embed_at(const at::Tensor& ids, std::span<const std:
   x = drop(x, {.probability = model.embedding_dropout, .place = &place_, .use = "embedding dropout"}, is_training(),
            context);
   if (in_weight_.defined()) x = linear(x, in_weight_, in_bias_, {.precision = context.precision});
+  x = positions_.added_to(x, positions);
   return drop(x, {.probability = model.residual_dropout, .place = &place_, .use = "stack input"}, is_training(),
               context);
 }
@@ -88,11 +90,8 @@ SequenceModel::Hidden TransformerImpl::hidden(const SourceMemory& memory, const 
   require<InputError>(!valid.defined(), config().name, ": the batch has padding, but a decoder-only model reads ",
                       "whole sequences alone; set model.encoder_layers");
   check_tokens(config().name, tokens, {});
-  std::vector<std::int64_t> positions;
-  if (reads_images()) {
-    positions.resize(static_cast<std::size_t>(tokens.size(1)));
-    std::iota(positions.begin(), positions.end(), 0);
-  }
+  std::vector<std::int64_t> positions(static_cast<std::size_t>(tokens.size(1)));
+  std::iota(positions.begin(), positions.end(), 0);
   if (context.memory != nullptr) context.memory->check(config(), tokens.size(0));
   Hidden last = run_decoder(embed_at(input_ids(tokens, context), positions, context), memory, {}, context);
   if (context.memory != nullptr) context.memory->last_tokens = tokens.select(1, tokens.size(1) - 1).clone();

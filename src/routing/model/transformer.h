@@ -2,14 +2,15 @@
 //
 //   inputs  s, t_0, t_1, …, t_{n-2}          the sequence shifted right by one behind the start symbol
 //                                            (model.start_symbol; token_inputs.h)
-//   x       = embedding(inputs) [-> dense layer to the model's width]; no absolute positions for text, row, column and
-//             channel for images (image_embedding.h)
+//   x       = embedding(inputs) [-> dense layer to the model's width], and their places: as model.positions says for
+//             text (absolute_positions.h), row, column and channel for images (image_embedding.h)
 //   x       = blocks(x) [-> one more norm if norms come first]
 //   logits  = output([dense layer to the embedding's width ->] x)
 //   loss    = -log softmax(logits_i)[t_i]    position i has seen t_0 … t_{i-1} only
 #pragma once
 
 #include "routing/config/experiment.h"
+#include "routing/model/absolute_positions.h"
 #include "routing/model/image_embedding.h"
 #include "routing/model/layers.h"
 #include "routing/model/sequence_model.h"
@@ -45,6 +46,7 @@ class TransformerImpl : public SequenceModel {
   TokenTable table_;
   at::Tensor in_weight_, in_bias_;
   ImagePositions image_positions_;  // undefined for text
+  AbsolutePositions positions_;     // of text
 };
 TORCH_MODULE(Transformer);
 

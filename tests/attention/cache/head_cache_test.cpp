@@ -142,7 +142,7 @@ TEST(HeadCache, ForksShareRowsAndLetGoByThemselves) {
 }
 
 TEST(HeadCache, BlocksReadThemselvesAndTheOneBefore) {
-  HeadCache cache = cache_of({.block = 3});
+  HeadCache cache = cache_of({.block = 3, .before = 3});
   const Numbers sequence{0};
   cache.add_sequence(0);
   Tokens seven(7);
@@ -175,6 +175,29 @@ TEST(HeadCache, AHorizonMovesOnWithTheSegmentsAndLetsGoOfWhatIsBeyond) {
   HeadCache shifted({.heads = 1, .key_dim = 1, .value_dim = 1, .horizon = {.segment = 4, .memory = 3}, .key_shift = 1});
   shifted.add_sequence(0);
   EXPECT_EQ(shifted.append(six.in(sequence, {0})).keys_of(0, 0, 4), (std::vector<std::int32_t>{2, 3, 4}));
+}
+
+// Rows of 4 positions, of which 2 join list 0 and 3 join list 1; blocks are two rows and read one row before.
+TEST(HeadCache, BlocksOfListsThatTakeSomeKeysReadFromTheirOwnRanks) {
+  const ListRules rules{.lists = 2, .block = 8, .before = 4, .period = 4, .period_keys = {2, 3}};
+  EXPECT_EQ(rules.first_rank(0, 7), 0);
+  EXPECT_EQ(rules.first_rank(0, 8), 2);
+  EXPECT_EQ(rules.first_rank(1, 15), 3);
+  EXPECT_EQ(rules.first_rank(1, 16), 9);
+  HeadCache cache = cache_of(rules);
+  const Numbers sequence{0};
+  cache.add_sequence(0);
+  Tokens twelve(12);
+  HeadCache::NewTokens tokens = twelve.in(sequence, {0});
+  const std::vector<TokenLists> key_lists{
+      {.counts = {1, 2, 1, 1, 1, 2, 1, 1, 1, 2, 1, 1}, .lists = {0, 0, 1, 1, 1, 0, 0, 1, 1, 1, 0, 0, 1, 1, 1}}};
+  tokens.key_lists = key_lists;
+  const KeptPlan plan = cache.append(tokens);
+  EXPECT_EQ(plan.keys_of(0, 0, 7), (std::vector<std::int32_t>{0, 1, 4, 5}));
+  EXPECT_EQ(plan.keys_of(0, 0, 11), (std::vector<std::int32_t>{4, 5, 8, 9}));
+  EXPECT_EQ(plan.views.views[11].key_from, 0) << "groups count from the first key that they read";
+  cache.release(sequence);
+  EXPECT_EQ(cache.rows_in_use(), 8) << "positions 4 to 11";
 }
 
 TEST(HeadCache, ATokenReadsItselfOnlyIfAlone) {

@@ -128,7 +128,7 @@ TEST(SequencePieces, ReadWhatStandsBeforeThemAtItsOwnRank) {
 }
 
 TEST(SequencePieces, OfBlocksReachBackToTheBlockBefore) {
-  Piece first({.block = 4}, 0, {.counts = Words(7, 1), .lists = Words(7, 0)});
+  Piece first({.block = 4, .before = 4}, 0, {.counts = Words(7, 1), .lists = Words(7, 0)});
   ScriptedPiece exchange(0, {{0, 0, 0}, {7, 2, 2}, {9, 1, 1}});
   first.exchange(exchange);
   EXPECT_EQ(exchange.sent[1].front(), 7) << "token 7 is in block 1 and reads from 0 on";

@@ -103,6 +103,43 @@ TEST(LshGroups, HandWorkedKeyOfTwoRoundsCountsOnce) {
   EXPECT_NEAR(result.lse[0][0][2].item<double>(), std::log(4.0), 1e-14);
 }
 
+// Reformer, appendix A: one softmax over all rounds, in which the logit of key j loses log N_ij for the N_ij rounds
+// that have it beside query i. In double, by n x n matrices.
+TEST(LshGroups, EqualsTheDenseFormulaWithLogNTakenOffTheLogits) {
+  constexpr std::int64_t kTokens = 60;
+  constexpr std::int64_t kDim = 4;
+  const LshPattern config{.buckets = 4, .rounds = 5, .window = 9};
+  const auto pattern = make_pattern({.pattern = config, .heads = 2, .shared_query_key = true},
+                                    {.dim = kDim, .options = at::TensorOptions(at::kDouble)});
+  const at::Tensor x = random_tensor({2, 2, kTokens, kDim}, 6);
+  const at::Tensor v = random_tensor({2, 2, kTokens, 3}, 7);
+  const at::Tensor buckets = lsh_buckets(x, pattern->named_buffers()["rotations"]);
+  const auto bucket = buckets.accessor<std::int32_t, 4>();
+  at::Tensor rounds = at::zeros({2, 2, kTokens, kTokens}, at::kDouble);  // N_ij
+  auto count = rounds.accessor<double, 4>();
+  for (std::int64_t unit = 0; unit < 4; ++unit) {
+    for (std::int64_t round = 0; round < config.rounds; ++round) {
+      for (std::int64_t i = 0; i < kTokens; ++i) {
+        std::int64_t seen = 0;
+        for (std::int64_t j = i; j >= 0 && seen < config.window; --j) {
+          if (bucket[unit / 2][unit % 2][round][j] != bucket[unit / 2][unit % 2][round][i]) continue;
+          count[unit / 2][unit % 2][i][j] += 1.0;
+          ++seen;
+        }
+      }
+    }
+  }
+  ASSERT_GE(rounds.max().item<double>(), 4.0) << "keys that several rounds find";
+  // A key counted N times, with log N off its logit, each time.
+  const at::Tensor logits = at::matmul(x, x.transpose(2, 3)) - rounds.log().clamp_min(0.0);
+  const at::Tensor weights = logits.exp() * rounds;
+  const at::Tensor expected = at::matmul(weights, v) / weights.sum(-1, /*keepdim=*/true);
+  const Plan plan = pattern->plan({.layout = self_layout(2, 2, kTokens), .queries = x});
+  const AttendResult result = attend(x, x, v, plan, {.scale = 1.0});
+  EXPECT_LE((result.output - expected).abs().max().item<double>(), 1e-12);
+  EXPECT_LE((result.lse - weights.sum(-1).log()).abs().max().item<double>(), 1e-12);
+}
+
 // A mean is over rounds, each a softmax over all keys of its bucket.
 TEST(LshGroups, OnlyOneSoftmaxOverSeveralRoundsCountsKeysOnce) {
   const at::Tensor x = at::tensor({1.0, 1.0, 1.0, -1.0, 2.0, 1.0}, at::kDouble).view({1, 1, 3, 2});

@@ -2,10 +2,12 @@
 #include "routing/attention/patterns/position_patterns.h"
 
 #include "routing/attention/plan/remembered_tokens.h"
+#include "routing/ops/attend/attend.h"
 #include "support/pattern_cases.h"
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <functional>
 #include <set>
 
@@ -74,14 +76,48 @@ TEST(LocalPlan, BlockReadsItsOwnAndThePreviousBlock) {
   }
 }
 
+TEST(LocalPlan, BlockReadsAsManyBlocksBesideItAsItsFlange) {
+  for (const std::int64_t n : kLengths) {
+    for (const std::int64_t flange : {0, 2, 3}) {
+      const LocalPattern pattern{.form = LocalForm::block, .window = 3, .flange = flange};
+      expect_mask(
+          local_plan(self_layout(1, 2, n), pattern, true, SelfRule::allowed),
+          [&](auto i, auto j) { return j <= i && i / 3 - j / 3 <= flange; }, "flange");
+      expect_mask(
+          local_plan(self_layout(1, 2, n), pattern, false, SelfRule::allowed),
+          [&](auto i, auto j) { return std::abs(j / 3 - i / 3) <= flange; }, "flange both ways");
+    }
+  }
+}
+
 TEST(LocalPlan, BlockCrossCutsBothSequencesIntoEquallyManyBlocks) {
   // 9 queries in blocks of 3 make 3 blocks; 7 keys make 3 blocks of 3, 3 and 1.
-  const Plan plan = local_plan(cross_layout({.batch = 1, .heads = 1, .num_queries = 9, .num_keys = 7}),
-                               {.form = LocalForm::block, .window = 3}, false, SelfRule::allowed);
-  const at::Tensor counts = plan.to_dense_counts()[0][0];
-  for (std::int64_t i = 0; i < 9; ++i) {
-    for (std::int64_t j = 0; j < 7; ++j) {
-      EXPECT_EQ(counts[i][j].item<int>(), std::abs(i / 3 - j / 3) <= 1 ? 1 : 0) << i << " " << j;
+  for (const std::int64_t flange : {0, 1, 2}) {
+    const Plan plan = local_plan(cross_layout({.batch = 1, .heads = 1, .num_queries = 9, .num_keys = 7}),
+                                 {.form = LocalForm::block, .window = 3, .flange = flange}, false, SelfRule::allowed);
+    const at::Tensor counts = plan.to_dense_counts()[0][0];
+    for (std::int64_t i = 0; i < 9; ++i) {
+      for (std::int64_t j = 0; j < 7; ++j) {
+        EXPECT_EQ(counts[i][j].item<int>(), std::abs(i / 3 - j / 3) <= flange ? 1 : 0) << i << " " << j;
+      }
+    }
+  }
+}
+
+// Child et al. 2019, section 4.3: the second set of fixed attention. Nothing but the formula makes a token its own key.
+TEST(FixedPlan, ReadsTheLastTokensOfEveryCell) {
+  for (const std::int64_t n : kLengths) {
+    for (const FixedPattern& pattern :
+         {FixedPattern{.stride = 1, .summary = 1}, FixedPattern{.stride = 4, .summary = 1},
+          FixedPattern{.stride = 5, .summary = 2}, FixedPattern{.stride = 7, .summary = 7},
+          FixedPattern{.stride = 100, .summary = 8}}) {
+      const auto sums_up = [&](auto j) { return j % pattern.stride >= pattern.stride - pattern.summary; };
+      expect_mask(
+          fixed_plan(self_layout(2, 2, n), pattern, true, SelfRule::allowed),
+          [&](auto i, auto j) { return sums_up(j) && j <= i; }, "fixed");
+      expect_mask(
+          fixed_plan(self_layout(2, 2, n), pattern, false, SelfRule::allowed),
+          [&](auto /*i*/, auto j) { return sums_up(j); }, "fixed both ways");
     }
   }
 }
@@ -97,6 +133,18 @@ TEST(StridedPlan, ReadsPositionsOfTheSameResidue) {
           [&](auto i, auto j) { return (i - j) % stride == 0; }, "strided both ways");
     }
   }
+}
+
+// Cells of 3, the last of each read by all: tokens 0 and 1 see nothing, token 2 itself, token 5 tokens 2 and 5.
+TEST(FixedAttention, HandWorkedQueriesBeforeTheFirstSummaryGetZero) {
+  const Plan plan = fixed_plan(self_layout(1, 1, 6), {.stride = 3, .summary = 1}, true, SelfRule::allowed);
+  const at::Tensor q = at::tensor({9.0, 9.0, 9.0, 0.0, 9.0, 1.0}, at::kDouble).view({1, 1, 6, 1});
+  const at::Tensor k = at::tensor({9.0, 9.0, 0.0, 9.0, 9.0, std::log(3.0)}, at::kDouble).view({1, 1, 6, 1});
+  const at::Tensor v = at::tensor({9.0, 9.0, 4.0, 9.0, 9.0, 8.0}, at::kDouble).view({1, 1, 6, 1});
+  const AttendResult result = attend(q, k, v, plan, {});
+  const at::Tensor expected = at::tensor({0.0, 0.0, 4.0, 4.0, 4.0, 4.0 / 4 + 8.0 * 3 / 4}, at::kDouble);
+  EXPECT_LE((result.output.view({6}) - expected).abs().max().item<double>(), 1e-14);
+  EXPECT_TRUE(std::isinf(result.lse[0][0][1].item<double>()));
 }
 
 TEST(SelfRule, OnlyIfAloneRemovesTheDiagonalExceptWhereNothingElseIsSeen) {
@@ -132,6 +180,13 @@ TEST(Plans, HandWorkedLists) {
   EXPECT_TRUE(strided.query_order.is_same(strided.key_order));
   const Plan block = local_plan(self_layout(1, 1, 5), {.form = LocalForm::block, .window = 2}, true, SelfRule::allowed);
   EXPECT_TRUE(block.groups.equal(at::tensor({0, 2, 0, 2, 2, 4, 0, 4, 4, 5, 2, 5}, at::kLong).view({3, 4})));
+  const Plan own =
+      local_plan(self_layout(1, 1, 5), {.form = LocalForm::block, .window = 2, .flange = 0}, true, SelfRule::allowed);
+  EXPECT_TRUE(own.groups.equal(at::tensor({0, 2, 0, 2, 2, 4, 2, 4, 4, 5, 4, 5}, at::kLong).view({3, 4})));
+  const Plan fixed = fixed_plan(self_layout(1, 2, 7), {.stride = 3, .summary = 2}, true, SelfRule::allowed);
+  EXPECT_TRUE(fixed.query_order.equal(at::tensor({0, 1, 2, 3, 4, 5, 6}, at::kInt)));
+  EXPECT_TRUE(fixed.key_order.equal(at::tensor({1, 2, 4, 5}, at::kInt)));
+  EXPECT_TRUE(fixed.groups.equal(at::tensor({0, 7, 0, 4, 0, 7, 0, 4}, at::kLong).view({2, 4})));
   const Plan full = full_plan(self_layout(2, 1, 3, at::tensor({1, 1, 1, 1, 0, 1}).view({2, 3}).to(at::kBool)), true,
                               SelfRule::allowed);
   EXPECT_TRUE(full.query_order.equal(at::tensor({0, 1, 2, 0, 2}, at::kInt)));

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,16 @@ TEST(AttentionWork, PairsOfPositionPatternsAreThoseOfPlainLoops) {
   EXPECT_EQ(AttentionWork("full", kSmall, 1).pairs(), 2 * 2 * 96 * 97 / 2);
   // 96 / 16 = 6 residues of 16 tokens each.
   EXPECT_EQ(AttentionWork("strided", kSmall, 1).pairs(), 2 * 2 * 6 * (16 * 17 / 2));
+  // Cells of 8 x 96 / 16 = 48 tokens: the last 8 of each sum it up.
+  EXPECT_EQ(AttentionWork("fixed", kSmall, 1).pairs(), 2 * 2 * (2 * 8 * 9 / 2 + 48 * 8));
+  // 96 tokens are 32 pixels, 6 to a row (the last row has 2); a window of 16 is a block of one pixel and one around it.
+  std::int64_t pairs = 0;
+  for (std::int64_t i = 0; i < 96; ++i) {
+    for (std::int64_t j = 0; j <= i; ++j) {
+      if (j / 18 >= i / 18 - 1 && std::abs(j / 3 % 6 - i / 3 % 6) <= 1) ++pairs;
+    }
+  }
+  EXPECT_EQ(AttentionWork("local2d", kSmall, 1).pairs(), 2 * 2 * pairs);
 }
 
 TEST(AttentionWork, EveryPatternRunsEveryPassInEveryPrecision) {

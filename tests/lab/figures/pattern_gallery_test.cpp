@@ -46,6 +46,8 @@ TEST(PatternGallery, HasEveryPatternCausalAndBidirectional) {
                                   "local, block",
                                   "span",
                                   "strided",
+                                  "fixed",
+                                  "local, 2 dimensions",
                                   "random",
                                   "LSH",
                                   "routing, balanced",
@@ -79,11 +81,21 @@ TEST(PatternGallery, CellsObeyTheCaptions) {
         if (panel.caption == "(i - j) mod 8 = 0, j <= i") {
           EXPECT_EQ(count, (i - j) % 8 == 0 ? 1 : 0);
         }
+        if (panel.caption == "j mod 8 >= 6, j <= i") {
+          EXPECT_EQ(count, j % 8 >= 6 ? 1 : 0);
+        }
+        if (panel.caption == "blocks of 2 x 2 pixels and 1 around, 5 wide") {
+          const std::int64_t row = i / 15 - i / 15 % 2;
+          const std::int64_t column = i / 3 % 5 - i / 3 % 5 % 2;
+          EXPECT_EQ(count, j / 15 >= row - 1 && j / 3 % 5 >= column - 1 && j / 3 % 5 <= column + 2 ? 1 : 0);
+        }
       }
     }
   }
   EXPECT_EQ(figure.rows[0].panels[1].caption, "i - 8 < j <= i");
   EXPECT_EQ(figure.rows[0].panels[3].caption, "(i - j) mod 8 = 0, j <= i");
+  EXPECT_EQ(figure.rows[0].panels[4].caption, "j mod 8 >= 6, j <= i");
+  EXPECT_EQ(figure.rows[0].panels[5].caption, "blocks of 2 x 2 pixels and 1 around, 5 wide");
 }
 
 TEST(PatternGallery, RefusesLengthsNobodyCouldRead) {

@@ -184,6 +184,15 @@ TEST(ModelPatterns, CaptionsSayWhatIsRead) {
       pattern_caption({.pattern = RoutingPattern{.selection = RoutingSelection::balanced, .clusters = 3, .window = 5}}),
       "3 clusters of their best 5");
   EXPECT_EQ(pattern_caption({.pattern = LshPattern{.buckets = 4, .window = 8}}), "4 buckets, last 8 of its own");
+  const auto blocks = [](std::int64_t flange) {
+    return pattern_caption({.pattern = LocalPattern{.form = LocalForm::block, .window = 8, .flange = flange}});
+  };
+  EXPECT_EQ(blocks(0), "own block of 8");
+  EXPECT_EQ(blocks(1), "own and previous block of 8");
+  EXPECT_EQ(blocks(2), "own and 2 previous blocks of 8");
+  EXPECT_EQ(pattern_caption({.pattern = FixedPattern{.stride = 8, .summary = 2}}), "last 2 of every 8 tokens");
+  EXPECT_EQ(pattern_caption({.pattern = Local2dPattern{.rows = 2, .columns = 3, .above = 4, .beside = 5}}),
+            "blocks of 2 x 3 pixels, 4 rows above, 5 columns beside");
 }
 
 TEST(UsualPatternTokens, AreTwiceTheLargestWindowSoThatItsEndIsSeen) {
@@ -195,6 +204,12 @@ TEST(UsualPatternTokens, AreTwiceTheLargestWindowSoThatItsEndIsSeen) {
   EXPECT_EQ(usual_pattern_tokens(config), 120) << "a window of a cluster counts as well";
   std::get<LocalPattern>(config.patterns.local.pattern).window = 5000;
   EXPECT_EQ(usual_pattern_tokens(config), kLongestGallery);
+  config.model.positions = PositionKind::learned;
+  EXPECT_EQ(usual_pattern_tokens(config), 32) << "no more than positions have rows";
+  ExperimentConfig image = small_experiment("local2d");
+  EXPECT_EQ(usual_pattern_tokens(image), 2 * 3 * (2 + 1) * 5) << "two and one rows, 5 pixels wide";
+  image.model.image_height = 4;
+  EXPECT_EQ(usual_pattern_tokens(image), 60) << "the whole image";
 }
 
 TEST(DrawableLabel, IsTheLabelOrTheBytesThatNoFontCanShow) {

@@ -7,6 +7,12 @@ bool keeps_everything(const HeadCacheShape& shape) {
   return shape.rules.block == 0 && !shape.rules.lookback && shape.horizon.segment == 0;
 }
 
+// What is left of what all keys would take where only some of them join the list.
+std::int64_t of_joining(const HeadCacheShape& shape, std::int64_t of_all) {
+  if (shape.rules.period_keys.empty()) return of_all;
+  return (of_all * shape.rules.period_keys.front() + shape.rules.period - 1) / shape.rules.period;
+}
+
 }  // namespace
 
 void AttentionCache::add_sequence(std::int64_t sequence) {
@@ -36,7 +42,7 @@ void AttentionCache::begin_at(std::int64_t sequence, std::int64_t position) {
 void AttentionCache::reserve(std::int64_t tokens) {
   for (Group& group : groups_) {
     const HeadCacheShape& shape = group.heads.shape();
-    if (!shape.memory && keeps_everything(shape)) group.heads.reserve(tokens * shape.heads);
+    if (!shape.memory && keeps_everything(shape)) group.heads.reserve(of_joining(shape, tokens * shape.heads));
   }
 }
 
@@ -56,7 +62,7 @@ std::int64_t AttentionCache::bytes_per_token() const {
     if (!keeps_everything(shape)) continue;
     // A row of keys and one of values, and how many hold them.
     const std::int64_t row = (shape.key_dim + shape.value_dim) * std::int64_t{sizeof(float)};
-    total += shape.heads * (row + std::int64_t{sizeof(std::uint32_t)});
+    total += of_joining(shape, shape.heads * (row + std::int64_t{sizeof(std::uint32_t)}));
   }
   return total;
 }
@@ -67,7 +73,8 @@ std::int64_t AttentionCache::bytes_per_forked_token() const {
   std::int64_t total = 0;
   for (const Group& group : groups_) {
     const HeadCacheShape& shape = group.heads.shape();
-    if (keeps_everything(shape)) total += shape.heads * kNumbers * std::int64_t{sizeof(std::int32_t)};
+    if (!keeps_everything(shape)) continue;
+    total += of_joining(shape, shape.heads * kNumbers * std::int64_t{sizeof(std::int32_t)});
   }
   return total;
 }

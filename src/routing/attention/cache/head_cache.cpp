@@ -184,7 +184,7 @@ void HeadCache::read_unit(const NewTokens& tokens, std::size_t index, std::int64
       std::int64_t from = list.origin;
       membership.origin = narrow(list.origin);
       if (shape_.rules.block > 0) {
-        from = std::max<std::int64_t>(0, (position / shape_.rules.block - 1) * shape_.rules.block);
+        from = shape_.rules.first_rank(membership.list, position);
         membership.origin = narrow(from);
       } else if (shape_.rules.lookback) {
         from = std::max(list.origin, end - *shape_.rules.lookback);
@@ -321,8 +321,13 @@ void HeadCache::release(std::span<const std::int64_t> sequences) {
   for (const std::int64_t number : sequences) {
     Sequence& sequence = at(number);
     if (shape_.rules.block > 0) {
-      const std::int64_t next = (sequence.length / shape_.rules.block - 1) * shape_.rules.block;
-      for (List& list : sequence.lists) let_go(list, next);
+      for (std::size_t place = 0; place < sequence.lists.size(); ++place) {
+        List& list = sequence.lists[place];
+        const std::int64_t next =
+            shape_.rules.first_rank(static_cast<std::int64_t>(place) % shape_.rules.lists, sequence.length);
+        // A shifted key joins one token late, so the list may end before.
+        let_go(list, std::min(next, list.end_rank()));
+      }
     } else {
       for (List& list : sequence.lists) {
         let_go(list, std::max(list.origin, list.end_rank() - shape_.rules.lookback.value_or(list.end_rank())));

@@ -6,7 +6,8 @@
 // of rows, and a fork of a sequence shares all it has read so far.
 //
 // Memory     rows in use, in float32; grows by half when full. Windows: at most lists x lookback rows per sequence and
-//            head; with a horizon at most those of a memory and a segment; without either all keys
+//            head; blocks: block + before rows; with a horizon at most those of a memory and a segment; without any all
+//            keys that joined a list
 // Threads    one caller at a time
 #pragma once
 

@@ -137,7 +137,8 @@ class LayerPieces {
   std::int64_t first_read(std::int64_t piece, std::size_t group, std::int64_t list) const {
     const ListRules& rules = groups_[group].cache->shape().rules;
     if (rules.block > 0) {
-      return std::max<std::int64_t>(0, (table_.first_position(piece) / rules.block - 1) * rules.block);
+      return std::min(rules.first_rank(list % rules.lists, table_.first_position(piece)),
+                      table_.joined(piece, group, list));
     }
     if (!rules.lookback) return 0;
     return std::max<std::int64_t>(0, table_.joined(piece, group, list) - *rules.lookback);

@@ -3,7 +3,7 @@
 // The lists of a head (token_lists.h) go through all pieces. Of a list, the queries of piece t can read
 //
 //   the last `lookback` of the keys that joined before t      windows of local, LSH and routed heads
-//   the keys from the block before that of its first token    block-local heads
+//   the keys from before the block of its first token         block-local heads, windows of two dimensions
 //   all keys before t                                         heads without a window
 //
 // and of these, piece s sends to t those that are its own: by cluster, for routed heads. A key that several lists want

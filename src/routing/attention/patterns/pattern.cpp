@@ -1,5 +1,6 @@
 #include "routing/attention/patterns/pattern.h"
 
+#include "routing/attention/patterns/local2d.h"
 #include "routing/attention/patterns/lsh.h"
 #include "routing/attention/patterns/position_patterns.h"
 #include "routing/attention/patterns/routing.h"
@@ -21,20 +22,56 @@ std::optional<ListRules> rules_of(const FullPattern& /*config*/, AttentionKind k
 // In cross-attention blocks of keys depend on how many queries there will be.
 std::optional<ListRules> rules_of(const LocalPattern& config, AttentionKind kind) {
   if (kind != AttentionKind::causal_self) return std::nullopt;
-  if (config.form == LocalForm::block) return ListRules{.block = config.window};
+  if (config.form == LocalForm::block)
+    return ListRules{.block = config.window, .before = config.flange * config.window};
   return ListRules{.lookback = config.window};
 }
 std::optional<ListRules> rules_of(const StridedPattern& config, AttentionKind kind) {
   if (kind != AttentionKind::causal_self) return std::nullopt;
   return ListRules{.lists = config.stride};
 }
+std::optional<ListRules> rules_of(const FixedPattern& config, AttentionKind kind) {
+  if (kind != AttentionKind::causal_self) return std::nullopt;
+  return ListRules{.period = config.stride, .period_keys = {config.summary}};
+}
+std::optional<ListRules> rules_of(const Local2dPattern& config, AttentionKind kind) {
+  if (kind != AttentionKind::causal_self) return std::nullopt;
+  return local2d_list_rules(config);
+}
+
+// The lists that the queries of some tokens from a position on read.
 template <class Config>
-std::int32_t list_of(const Config& /*config*/, std::int64_t /*position*/) {
-  return 0;
+TokenLists query_lists_of(const Config& /*config*/, std::int64_t /*first*/, std::int64_t tokens) {
+  return {.counts = std::vector<std::int32_t>(static_cast<std::size_t>(tokens), 1),
+          .lists = std::vector<std::int32_t>(static_cast<std::size_t>(tokens), 0)};
 }
-std::int32_t list_of(const StridedPattern& config, std::int64_t position) {
-  return static_cast<std::int32_t>(position % config.stride);
+TokenLists query_lists_of(const StridedPattern& config, std::int64_t first, std::int64_t tokens) {
+  TokenLists lists{.counts = std::vector<std::int32_t>(static_cast<std::size_t>(tokens), 1)};
+  for (std::int64_t position = first; position < first + tokens; ++position) {
+    lists.lists.push_back(static_cast<std::int32_t>(position % config.stride));
+  }
+  return lists;
 }
+TokenLists query_lists_of(const Local2dPattern& config, std::int64_t first, std::int64_t tokens) {
+  return local2d_query_lists(config, first, tokens);
+}
+
+// Those that their keys join, where they are others.
+TokenLists key_lists_of(const FixedPattern& config, std::int64_t first, std::int64_t tokens) {
+  TokenLists lists;
+  for (std::int64_t position = first; position < first + tokens; ++position) {
+    lists.counts.push_back(sums_up_its_cell(config, position) ? 1 : 0);
+    if (lists.counts.back() == 1) lists.lists.push_back(0);
+  }
+  return lists;
+}
+TokenLists key_lists_of(const Local2dPattern& config, std::int64_t first, std::int64_t tokens) {
+  return local2d_key_lists(config, first, tokens);
+}
+template <class Config>
+concept HasKeyLists = requires(const Config& config) {
+  key_lists_of(config, 0, 0);
+};
 
 // Patterns that are a function of the layout alone.
 template <class Config, Plan (*plan_of)(const TokenLayout&, const Config&, bool, SelfRule)>
@@ -48,15 +85,21 @@ class PositionGroups : public Pattern {
   std::optional<ListRules> list_rules() const override { return rules_of(config_, kind_); }
   std::vector<TokenLists> token_lists(const at::Tensor& vectors,
                                       std::span<const std::int64_t> first_positions) const override {
-    std::vector<TokenLists> all;
-    for (const std::int64_t first : first_positions) {
-      TokenLists lists{.counts = std::vector<std::int32_t>(static_cast<std::size_t>(vectors.size(2)), 1)};
-      for (std::int64_t token = 0; token < vectors.size(2); ++token) {
-        lists.lists.push_back(list_of(config_, first + token));
-      }
-      all.insert(all.end(), static_cast<std::size_t>(vectors.size(1)), lists);
+    return for_each_unit(vectors, first_positions, [&](std::int64_t first, std::int64_t tokens) {
+      return query_lists_of(config_, first, tokens);
+    });
+  }
+  KeyListKind key_list_kind() const override {
+    return HasKeyLists<Config> ? KeyListKind::by_position : KeyListKind::of_queries;
+  }
+  std::vector<TokenLists> key_lists(const at::Tensor& vectors,
+                                    std::span<const std::int64_t> first_positions) const override {
+    if constexpr (HasKeyLists<Config>) {
+      return for_each_unit(vectors, first_positions, [&](std::int64_t first, std::int64_t tokens) {
+        return key_lists_of(config_, first, tokens);
+      });
     }
-    return all;
+    return token_lists(vectors, first_positions);
   }
   std::vector<TokenLists> memory_lists(const at::Tensor& keys, std::span<const std::int32_t> valid) const override {
     TokenLists lists{.counts = std::vector<std::int32_t>(static_cast<std::size_t>(keys.size(2)), 0),
@@ -67,6 +110,17 @@ class PositionGroups : public Pattern {
   }
 
  private:
+  // All heads of a sequence have the same.
+  template <class ListsOf>
+  static std::vector<TokenLists> for_each_unit(const at::Tensor& vectors, std::span<const std::int64_t> first_positions,
+                                               const ListsOf& lists_of) {
+    std::vector<TokenLists> all;
+    for (const std::int64_t first : first_positions) {
+      all.insert(all.end(), static_cast<std::size_t>(vectors.size(1)), lists_of(first, vectors.size(2)));
+    }
+    return all;
+  }
+
   Config config_;
   AttentionKind kind_;
   SelfRule self_;
@@ -129,7 +183,7 @@ class LshGroups : public Pattern {
                                       std::span<const std::int64_t> /*first_positions*/) const override {
     return lists_of(vectors, std::vector<bool>(static_cast<std::size_t>(vectors.size(2)), true));
   }
-  bool lists_depend_on_content() const override { return true; }
+  KeyListKind key_list_kind() const override { return KeyListKind::by_content; }
   std::vector<TokenLists> memory_lists(const at::Tensor& keys, std::span<const std::int32_t> valid) const override {
     std::vector<bool> real(static_cast<std::size_t>(keys.size(2)), false);
     for (const std::int32_t position : valid) real[static_cast<std::size_t>(position)] = true;
@@ -180,6 +234,11 @@ std::vector<TokenLists> Pattern::token_lists(const at::Tensor& /*vectors*/,
   throw InputError("this pattern cannot be read piece by piece: which keys a token reads depends on later tokens");
 }
 
+std::vector<TokenLists> Pattern::key_lists(const at::Tensor& vectors,
+                                           std::span<const std::int64_t> first_positions) const {
+  return token_lists(vectors, first_positions);
+}
+
 std::vector<TokenLists> Pattern::memory_lists(const at::Tensor& /*keys*/,
                                               std::span<const std::int32_t> /*valid*/) const {
   throw InputError("this pattern cannot be read piece by piece: which keys a token reads depends on later tokens");
@@ -212,8 +271,12 @@ std::shared_ptr<Pattern> make_pattern(const HeadGroupConfig& group, const Patter
     std::shared_ptr<Pattern> operator()(const RoutingPattern& config) const {
       return std::make_shared<RoutingGroups>(group, config, context);
     }
-    std::shared_ptr<Pattern> operator()(const FixedPattern&) const { throw ConfigError("fixed: to come"); }
-    std::shared_ptr<Pattern> operator()(const Local2dPattern&) const { throw ConfigError("local2d: to come"); }
+    std::shared_ptr<Pattern> operator()(const FixedPattern& config) const {
+      return std::make_shared<PositionGroups<FixedPattern, fixed_plan>>(config, context.kind, group.self);
+    }
+    std::shared_ptr<Pattern> operator()(const Local2dPattern& config) const {
+      return std::make_shared<PositionGroups<Local2dPattern, local2d_plan>>(config, context.kind, group.self);
+    }
     std::shared_ptr<Pattern> operator()(const SpanPattern& config) const {
       return std::make_shared<SpanHeads>(group, config, context);
     }

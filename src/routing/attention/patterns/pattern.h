@@ -52,6 +52,13 @@ struct PlanRequest {
   std::int64_t remembered = 0;
 };
 
+// Which lists the key of a token joins.
+enum class KeyListKind {
+  of_queries,   // those that its query reads
+  by_content,   // those that a query with this vector would read: the same where keys are queries
+  by_position,  // others, even where keys are queries
+};
+
 class Pattern : public torch::nn::Module {
  public:
   // What the queries of a call read; with the keys of the token before each where the group has shifted keys.
@@ -65,8 +72,10 @@ class Pattern : public torch::nn::Module {
   // the first token of sequence b at position first_positions[b]. Only where there are list_rules().
   virtual std::vector<TokenLists> token_lists(const at::Tensor& vectors,
                                               std::span<const std::int64_t> first_positions) const;
-  // Do the lists of keys that are not queries have to be asked for by themselves?
-  virtual bool lists_depend_on_content() const { return false; }
+  virtual KeyListKind key_list_kind() const { return KeyListKind::of_queries; }
+  // The lists that keys with these vectors join, likewise; those of token_lists() unless they go by position.
+  virtual std::vector<TokenLists> key_lists(const at::Tensor& vectors,
+                                            std::span<const std::int64_t> first_positions) const;
   // Cross-attention: the lists of the keys of one memory [1, heads, keys, dim], one TokenLists per head; `valid` are
   // the ascending positions of real tokens. Only where there are list_rules().
   virtual std::vector<TokenLists> memory_lists(const at::Tensor& keys, std::span<const std::int32_t> valid) const;

@@ -5,6 +5,7 @@
 #include "routing/core/random.h"
 
 #include <algorithm>
+#include <iterator>
 #include <span>
 #include <vector>
 
@@ -55,16 +56,16 @@ Plan block_plan(const TokenLayout& layout, const LocalPattern& pattern, const Vi
   const std::int64_t key_block =
       layout.cross ? std::max<std::int64_t>(1, (layout.num_keys + blocks - 1) / std::max<std::int64_t>(1, blocks))
                    : query_block;
-  const std::int64_t blocks_after = rules.causal ? 0 : 1;
+  const std::int64_t blocks_after = rules.causal ? 0 : pattern.flange;
   for (std::int64_t sequence = 0; sequence < layout.batch; ++sequence) {
     const SequenceLists lists = add_sequence(builder, layout, sequence);
     const Positions& queries = layout.valid_queries[static_cast<std::size_t>(sequence)];
     const Positions& keys = layout.valid_keys[static_cast<std::size_t>(sequence)];
     for (std::int64_t head = 0; head < layout.heads; ++head) {
       for (std::int64_t block = 0; block < blocks; ++block) {
-        builder.add_group(
-            part_between(queries, lists.queries.begin, block * query_block, (block + 1) * query_block),
-            part_between(keys, lists.keys.begin, (block - 1) * key_block, (block + 1 + blocks_after) * key_block));
+        builder.add_group(part_between(queries, lists.queries.begin, block * query_block, (block + 1) * query_block),
+                          part_between(keys, lists.keys.begin, (block - pattern.flange) * key_block,
+                                       (block + 1 + blocks_after) * key_block));
       }
       builder.end_unit();
     }
@@ -107,6 +108,23 @@ Plan strided_plan(const TokenLayout& layout, const StridedPattern& pattern, bool
     for (const Positions& members : by_residue) ranges.push_back(builder.add_queries(members));
     for (std::int64_t head = 0; head < layout.heads; ++head) {
       for (const ListRange& range : ranges) builder.add_group(range, range);
+      builder.end_unit();
+    }
+  }
+  return builder.build();
+}
+
+Plan fixed_plan(const TokenLayout& layout, const FixedPattern& pattern, bool causal, SelfRule self) {
+  PlanBuilder builder(layout, {.causal = causal, .self = self}, PlanBuilder::Lists::two);
+  for (std::int64_t sequence = 0; sequence < layout.batch; ++sequence) {
+    const Positions& valid = layout.valid_queries[static_cast<std::size_t>(sequence)];
+    Positions summaries;
+    std::copy_if(valid.begin(), valid.end(), std::back_inserter(summaries),
+                 [&](std::int32_t position) { return sums_up_its_cell(pattern, position); });
+    const ListRange queries = builder.add_queries(valid);
+    const ListRange keys = builder.add_keys(summaries);
+    for (std::int64_t head = 0; head < layout.heads; ++head) {
+      builder.add_group(queries, keys);
       builder.end_unit();
     }
   }

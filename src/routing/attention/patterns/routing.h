@@ -31,7 +31,7 @@ class RoutingGroups : public Pattern {
   std::optional<ListRules> list_rules() const override;
   std::vector<TokenLists> token_lists(const at::Tensor& vectors,
                                       std::span<const std::int64_t> first_positions) const override;
-  bool lists_depend_on_content() const override { return true; }
+  KeyListKind key_list_kind() const override { return KeyListKind::by_content; }
   std::vector<TokenLists> memory_lists(const at::Tensor& keys, std::span<const std::int32_t> valid) const override;
 
  protected:
