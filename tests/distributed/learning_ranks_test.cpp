@@ -151,6 +151,7 @@ TEST(LearningRanks, TheMemoryOfAllStreamsIsThatOfOneRankAndGoesBackToAnyNumberOf
   ExperimentConfig config = five_rows(RoutingSelection::threshold, CentroidInit::gaussian);
   config.train.order = DataOrder::contiguous;
   config.memory.length = 40;
+  config.memory.compressed = 8;
   const auto learn_on = [&](int ranks, const Tensors& model, const Tensors& optimizer, const Tensors& memory) {
     std::vector<std::pair<Tensors, Tensors>> ends(static_cast<std::size_t>(ranks));
     Tensors moments;
@@ -174,6 +175,7 @@ TEST(LearningRanks, TheMemoryOfAllStreamsIsThatOfOneRankAndGoesBackToAnyNumberOf
   };
   const auto [model, optimizer, memory] = learn_on(1, {}, {}, {});
   EXPECT_EQ(memory.at("layer0").sizes(), at::IntArrayRef({5, 40, 16}));
+  EXPECT_EQ(memory.at("compressed.layer1").sizes(), at::IntArrayRef({5, 8, 16}));
   const auto [one, one_moments, one_memory] = learn_on(1, model, optimizer, memory);
   for (const int ranks : {2, 3}) {
     const auto [all, moments, all_memory] = learn_on(ranks, model, optimizer, memory);

@@ -63,9 +63,14 @@ TEST(Decoder, BothKindsPredictWhatTheModelDoes) {
 
 // Prompts that end inside, at the end and at the beginning of a segment, and tokens beyond.
 TEST(Decoder, AModelThatRemembersDecodesWhatSegmentsPredict) {
-  for (const char* content : {"local", "full", "routing"}) {
-    ExperimentConfig config = memory_experiment(content, 20, 28);
+  for (const std::string content : {"local", "full", "routing", "convolution", "most_used"}) {
+    const bool compresses = content == "convolution" || content == "most_used";
+    ExperimentConfig config = memory_experiment(compresses ? "full" : content, 20, 28);
     config.eval.memory = 36;
+    if (compresses) {
+      config.memory.compressed = 6;
+      config.memory.compression = parse_word<Compression>(content, "compression");
+    }
     const auto model = text_model(config);
     for (const std::int64_t length : {0, 19, 20, 21, 50}) {
       const at::Tensor text = random_tokens(1, length + 45, 37, 6);
@@ -75,7 +80,7 @@ TEST(Decoder, AModelThatRemembersDecodesWhatSegmentsPredict) {
       const auto* id = text.data_ptr<std::int64_t>();
       for (const bool allow_cache : {true, false}) {
         const auto decoder = make_decoder(model, {.prefill_block = 7, .allow_cache = allow_cache});
-        EXPECT_EQ(decoder->label(), allow_cache ? "cached" : "re-runs the prefix");
+        EXPECT_EQ(decoder->label(), allow_cache && !compresses ? "cached" : "re-runs the prefix");
         const Decoder::Begun begun = decoder->begin(Ids(id, id + length));
         EXPECT_TRUE(equals(begun.logits, expected[0][length])) << content << length << allow_cache;
         const std::vector<std::int64_t> sequence{decoder->fork(begun.sequence)};

@@ -134,6 +134,7 @@ TEST(MemoryEstimate, IsNearWhatTrainingTakes) {
                                                     {"train.precision=bf16"},
                                                     {"train.precision=bf16", "model.feedforward=geglu"},
                                                     {"train.batch_size=1", "model.width=256"},
+                                                    {"train.order=contiguous", "memory.length=1024"},
                                                     {"model.checkpoint_activations=true", "model.layers=4"}};
   for (const std::vector<std::string>& settings : cases) {
     const ExperimentConfig config = experiment(settings);

@@ -3,6 +3,7 @@
 #include "routing/core/parallel.h"
 #include "routing/evaluation/likelihood.h"
 #include "routing/evaluation/token_likelihood.h"
+#include "routing/model/compression.h"
 #include "support/segments.h"
 #include "training/run_fixture.h"
 
@@ -49,9 +50,15 @@ void expect_equal(const std::map<std::string, at::Tensor>& a, const std::map<std
 
 TEST(MemoryTraining, WeightsAndMemoryAreBitEqualForAnyNumberOfThreads) {
   const int before = num_threads();
-  for (const char* content : {"local", "full", "routing"}) {
+  for (const std::string content : {"local", "full", "routing", "convolution", "most_used"}) {
     for (const Precision precision : {Precision::fp32, Precision::bf16}) {
-      ExperimentConfig config = memory_experiment(content, 101, 70);
+      const bool compresses = content == "convolution" || content == "most_used";
+      ExperimentConfig config = memory_experiment(compresses ? "routing" : content, 100, 70);
+      if (compresses) {
+        config.memory.compressed = 24;
+        config.memory.rate = 5;
+        config.memory.compression = parse_word<Compression>(content, "compression");
+      }
       config.train.precision = precision;
       config.train.batch_size = 3;
       config.train.accumulation = 2;
@@ -136,6 +143,28 @@ TEST_F(MemoryRun, StoppedAndResumedEndsWithTheSameBitsAndLog) {
   train("parts", true, 7);
   train("parts", true);
   expect_same_end("whole", "parts");
+}
+
+TEST_F(MemoryRun, CompressedMemoryResumesExactlyAndLogsItsLossApart) {
+  config_.memory.compressed = 24;
+  train("whole", false);
+  train("parts", false, 5);
+  train("parts", true);
+  expect_same_end("whole", "parts");
+  for (const auto& line : metrics("whole")) {
+    if (!line.contains("train_loss_nats")) continue;
+    EXPECT_GT(line.at("reconstruction_loss").get<double>(), 0.0);
+  }
+  // Its weight changes the compression alone; clipping would let the two meet in the norm.
+  config_.train.clip = 0.0;
+  config_.train.steps = 4;
+  train("weighed", false);
+  config_.memory.reconstruction = 0.0;
+  train("unweighed", false);
+  const auto unweighed = weights("unweighed");
+  const at::Tensor start = initial_compression(16, 4, at::kFloat);
+  EXPECT_TRUE(at::equal(unweighed.at("layer0.compression_weight"), start));
+  EXPECT_FALSE(at::equal(weights("weighed").at("layer0.compression_weight"), start));
 }
 
 TEST_F(MemoryRun, EvaluationsDoNotDisturbTheMemoryOfTraining) {

@@ -20,7 +20,7 @@ Command add_bench_attention(CLI::App& bench_app, const ProgramOptions& program) 
   OptionGroup cases(*app, "Cases");
   cases.add_list(
       {"--pattern LIST",
-       "local, nearest, threshold, balanced, full, strided, random, lsh, fixed, local2d, local_offsets, span"},
+       "local, nearest, threshold, balanced, full, strided, random, lsh, fixed, local2d, local_offsets, span, memory"},
       options->patterns);
   cases.add_list({"--pass LIST", "plan, forward, forward+backward"}, options->passes);
   bench::AttentionSizes& of = options->sizes;

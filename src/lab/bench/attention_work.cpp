@@ -81,8 +81,9 @@ HeadGroupConfig routed_heads(const std::string& selection, const AttentionSizes&
 }  // namespace
 
 const std::vector<std::string>& attention_patterns() {
-  static const std::vector<std::string> names{"local",  "nearest", "threshold", "balanced", "full",          "strided",
-                                              "random", "lsh",     "fixed",     "local2d",  "local_offsets", "span"};
+  static const std::vector<std::string> names{"local",         "nearest", "threshold", "balanced", "full",
+                                              "strided",       "random",  "lsh",       "fixed",    "local2d",
+                                              "local_offsets", "span",    "memory"};
   return names;
 }
 
@@ -90,7 +91,7 @@ HeadGroupConfig attention_heads(const std::string& pattern, const AttentionSizes
   require_word(pattern, "pattern", attention_patterns());
   require_sizes(sizes);
   HeadGroupConfig group{.heads = sizes.heads};
-  if (pattern == "local") group.pattern = LocalPattern{.window = sizes.window};
+  if (pattern == "local" || pattern == "memory") group.pattern = LocalPattern{.window = sizes.window};
   if (pattern == "local_offsets") group.pattern = LocalPattern{.window = sizes.window};
   if (pattern == "span") {
     const std::int64_t ramp = std::min<std::int64_t>(SpanPattern{}.ramp, sizes.window);
@@ -122,6 +123,7 @@ AttentionWork::AttentionWork(const std::string& pattern, const AttentionSizes& s
     : heads_(attention_heads(pattern, sizes)),
       sizes_(sizes),
       layout_(self_layout(sizes.batch, sizes.heads, sizes.n)),
+      remembered_(pattern == "memory" ? sizes.n / 2 : 0),
       pattern_(make_pattern(heads_, {.kind = AttentionKind::causal_self,
                                      .dim = sizes.dim,
                                      .place = {.seed = seed, .part = "bench"},
@@ -150,7 +152,8 @@ AttentionWork::AttentionWork(const std::string& pattern, const AttentionSizes& s
 }
 
 Plan AttentionWork::make_plan() const {
-  Plan made = pattern_->plan({.layout = layout_, .queries = q_, .keys = k_, .training = true});
+  Plan made =
+      pattern_->plan({.layout = layout_, .queries = q_, .keys = k_, .training = true, .remembered = remembered_});
   // Nothing is to be learnt from the runs: every one makes the same plan.
   if (Centroids* const centroids = pattern_->centroids()) centroids->set_pending({});
   return made;

@@ -18,7 +18,7 @@
 
 namespace routing::bench {
 
-// local, nearest, threshold, balanced, full, strided, random, lsh, fixed, local2d, local_offsets, span.
+// local, nearest, threshold, balanced, full, strided, random, lsh, fixed, local2d, local_offsets, span, memory.
 const std::vector<std::string>& attention_patterns();
 
 // The heads of one pattern, causal, as a layer would have them:
@@ -33,6 +33,7 @@ const std::vector<std::string>& attention_patterns();
 //   lsh                     `clusters` buckets in one round, `window` of each, keys are the queries
 //   local_offsets           local with relative tables
 //   span                    the same keys by a learned span, with relative tables; the last keys lie on its ramp
+//   memory                  local; of the n tokens the first half is remembered, keys without queries
 //
 // Throws  ConfigError  an unknown pattern, naming the nearest; sizes below 1; a window longer than the sequence
 HeadGroupConfig attention_heads(const std::string& pattern, const AttentionSizes& sizes);
@@ -63,6 +64,7 @@ class AttentionWork {
   HeadGroupConfig heads_;
   AttentionSizes sizes_;
   TokenLayout layout_;
+  std::int64_t remembered_ = 0;
   std::shared_ptr<Pattern> pattern_;
   at::Tensor q_, k_, v_, output_gradient_;    // k_ undefined where keys are the queries
   at::Tensor relative_key_, relative_value_;  // undefined without relative positions

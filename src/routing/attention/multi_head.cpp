@@ -10,7 +10,6 @@
 #include "routing/ops/layer_norm.h"
 #include "routing/ops/unit_length.h"
 
-#include <algorithm>
 #include <cmath>
 #include <string>
 #include <utility>
@@ -42,12 +41,13 @@ MultiHeadAttentionImpl::MultiHeadAttentionImpl(AttentionConfig config, LayerPlac
     group.first_head = first_head;
     group.first_key_head = key_heads;
     const std::string name = "group" + std::to_string(index);
-    group.pattern = register_module(name, make_pattern(group.config, {.kind = config_.kind,
-                                                                      .dim = head_dim_,
-                                                                      .first_head = first_head,
-                                                                      .span_heads = count_span_heads(config_.head_groups),
-                                                                      .place = place_,
-                                                                      .options = options}));
+    group.pattern =
+        register_module(name, make_pattern(group.config, {.kind = config_.kind,
+                                                          .dim = head_dim_,
+                                                          .first_head = first_head,
+                                                          .span_heads = count_span_heads(config_.head_groups),
+                                                          .place = place_,
+                                                          .options = options}));
     const std::size_t with_tables = table_group(config_.head_groups, index);
     if (with_tables != index) {
       group.relative_key = groups_[with_tables].relative_key;
@@ -245,6 +245,10 @@ at::Tensor MultiHeadAttentionImpl::attend_group(std::size_t index, const QueryKe
   }
   AttendOptions options = attend_options(group, qk.q.options());
   options.precision = state.precision;
+  if (state.wants_usage && !state.reuse_plans) {
+    const at::Tensor usage = key_usage(qk, state.plans[index], options);
+    state.usage = state.usage.defined() ? state.usage + usage : usage;
+  }
   if (is_training() && config_.dropout > 0.0) {
     options.dropout = {.probability = config_.dropout,
                        .key = place_.key("attention dropout", {index, state.step}),
@@ -253,25 +257,6 @@ at::Tensor MultiHeadAttentionImpl::attend_group(std::size_t index, const QueryKe
   const at::Tensor output = attend(qk.q, qk.k, v, state.plans[index], options).output;
   const std::int64_t past = remembered(state);
   return past == 0 ? output : output.narrow(2, past, output.size(2) - past);
-}
-
-std::vector<at::Tensor> MultiHeadAttentionImpl::rows_with_past(const at::Tensor& input,
-                                                               const AttentionState& state) const {
-  const at::Tensor all = at::cat({state.past, input}, 1);
-  std::vector<at::Tensor> of_keys{value_weight_};
-  if (key_weight_.defined()) of_keys.insert(of_keys.begin(), key_weight_);
-  const bool shared =
-      std::any_of(groups_.begin(), groups_.end(), [](const Group& group) { return group.config.shared_query_key; });
-  if (shared) {
-    of_keys.insert(of_keys.begin(), query_weight_);
-    return split_heads(all, of_keys, state.precision);
-  }
-  std::vector<at::Tensor> rows = split_heads(all, of_keys, state.precision);
-  const at::Tensor queries = split_heads(input, {query_weight_}, state.precision).front();
-  const at::Tensor nothing =
-      at::zeros({queries.size(0), queries.size(1), state.past.size(1), queries.size(3)}, queries.options());
-  rows.insert(rows.begin(), at::cat({nothing, queries}, 2));
-  return rows;
 }
 
 std::vector<MultiHeadAttentionImpl::GroupRows> MultiHeadAttentionImpl::group_rows(const at::Tensor& input,
@@ -312,6 +297,7 @@ at::Tensor MultiHeadAttentionImpl::forward(const at::Tensor& input, AttentionSta
   if (!state.reuse_plans) state.plans.clear();
   state.auxiliary_loss = at::Tensor();
   state.probes.clear();
+  if (!state.reuse_plans) state.usage = at::Tensor();
   const std::vector<GroupRows> rows = group_rows(input, state);
   std::vector<at::Tensor> outputs;
   for (std::size_t index = 0; index < groups_.size(); ++index) {

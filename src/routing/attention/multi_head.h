@@ -47,6 +47,9 @@ struct AttentionState {
   bool reuse_plans = false;             // attend over `plans` instead of making new ones (activation checkpointing)
   bool keep_probes = false;             // keep what heads attend with, for analysis; in evaluation only
   std::vector<GroupProbe> probes = {};  // one per head group: those of the last such forward
+  // If wanted, a forward leaves how much attention each key got, summed over queries and heads: [batch, keys].
+  bool wants_usage = false;
+  at::Tensor usage = {};
   // Set by a training forward: what the layer's patterns add to the loss; may be undefined.
   at::Tensor auxiliary_loss = {};
 };
@@ -60,9 +63,14 @@ class MultiHeadAttentionImpl : public torch::nn::Module {
   // input [batch, tokens, width] -> the same shape. Padded rows of the output are zero.
   at::Tensor forward(const at::Tensor& input, AttentionState& state);
 
-  // The same for sequences that are read piece by piece: input [sequences, tokens, width] holds the next tokens of some
-  // sequences of the cache, equally many of each, and the result is what forward() of the whole sequences has at their
-  // places, bit for bit. Float32 on the CPU, in evaluation, without gradients.
+  // What the heads read of these rows [batch, rows, width] by content alone, each query all of them, in front of the
+  // last projection: [batch, tokens, heads * head_dim]. Differentiable in the rows and the input; weights are taken as
+  // given.
+  at::Tensor read_content(const at::Tensor& input, const at::Tensor& rows, MatmulPrecision precision) const;
+
+  // forward() for sequences that are read piece by piece: input [sequences, tokens, width] holds the next tokens of
+  // some sequences of the cache, equally many of each, and the result is what forward() of the whole sequences has at
+  // their places, bit for bit. Float32 on the CPU, in evaluation, without gradients.
   //
   // With `pieces` the input is a piece of one sequence whose other pieces are read elsewhere at the same time: takes
   // the keys that stand before it from there (sequence_pieces.h). For self-attention.
@@ -155,6 +163,7 @@ class MultiHeadAttentionImpl : public torch::nn::Module {
                            AttentionCache& cache) const;
   void attend_cached(std::size_t index, const CachedTokens& tokens, const CachedCall& call, AttentionCache& cache,
                      at::Tensor& output) const;
+  static at::Tensor key_usage(const QueryKey& qk, const Plan& plan, AttendOptions options);
   GroupProbe make_probe(const Group& group, const QueryKey& qk, const Plan& plan) const;
   at::Tensor attend_group(std::size_t index, const QueryKey& chosen, const at::Tensor& v, AttentionState& state,
                           const TokenLayout& layout);

@@ -94,6 +94,9 @@ ParameterCount counted(const ExperimentConfig& config) {
                        .norms = norms * 2 * model.width,
                        .output = of_words(model, inner).output};
   if (inner != model.width) count.output += inner * model.width + inner;
+  if (config.memory.compressed > 0 && config.memory.compression == Compression::convolution) {
+    count.attention += model.layers * config.memory.rate * model.width * model.width;
+  }
   for (std::int64_t layer = 0; layer < model.layers; ++layer) {
     count.attention += of_attention(attention_of_layer(config, layer));
     if (reads_source) count.attention += of_attention(cross_attention_of_layer(config, layer));

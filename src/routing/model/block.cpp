@@ -1,6 +1,7 @@
 #include "routing/model/block.h"
 
 #include "routing/core/error.h"
+#include "routing/model/compression.h"
 #include "routing/ops/residual.h"
 
 #include <torch/csrc/autograd/autograd.h>
@@ -96,7 +97,7 @@ void prepare(AttentionState& state, const ForwardContext& context) {
 }  // namespace
 
 BlockImpl::BlockImpl(const ExperimentConfig& config, const BlockPlace& place, const at::TensorOptions& options)
-    : norm_(config.model.norm), dropout_(config.model.residual_dropout) {
+    : norm_(config.model.norm), dropout_(config.model.residual_dropout), memory_(config.memory) {
   const std::string stack = place.role == BlockRole::encoder ? "encoder" : "decoder";
   const auto part = [&](const char* name) {
     return LayerPlace{.seed = config.train.seed, .layer = place.layer, .part = stack + " " + name};
@@ -107,6 +108,10 @@ BlockImpl::BlockImpl(const ExperimentConfig& config, const BlockPlace& place, co
   feedforward_ = register_module("feedforward", Feedforward(config.model, part("feedforward"), options));
   attention_norm_ = norm("attention_norm");
   feedforward_norm_ = norm("feedforward_norm");
+  if (memory_.compressed > 0 && memory_.compression == Compression::convolution) {
+    compression_weight_ =
+        register_parameter("compression_weight", initial_compression(config.model.width, memory_.rate, options));
+  }
   if (place.role == BlockRole::decoder) {
     cross_attention_ = register_module(
         "cross_attention", MultiHeadAttention(cross_attention_of_layer(config, place.layer), part("cross"), options));
@@ -142,6 +147,25 @@ BlockResult BlockImpl::forward(const at::Tensor& input, BlockState& state, const
   x = sub_layer(x, feedforward_norm_, "feedforward output", context,
                 [&](const at::Tensor& in) { return feedforward_->forward(in, context); });
   return {x, auxiliary};
+}
+
+at::Tensor BlockImpl::compress(const at::Tensor& rows, const at::Tensor& usage) const {
+  return compressed_rows(rows, memory_, {.weight = compression_weight_, .usage = usage});
+}
+
+at::Tensor BlockImpl::reconstruction(const at::Tensor& input, const at::Tensor& rows, const at::Tensor& compressed,
+                                     const ForwardContext& context) const {
+  // In the graph all the same: ranks expect a gradient of every weight in every step.
+  if (!rows.defined()) return (compression_weight_ * 0.0).sum().expand({input.size(0), input.size(1)});
+  const auto seen = [&](const at::Tensor& x) { return norm_ == NormPlacement::pre ? attention_norm_->frozen(x) : x; };
+  const at::Tensor queries = seen(input);
+  at::Tensor wanted;
+  {
+    const at::NoGradGuard no_gradient;
+    wanted = attention_->read_content(queries, seen(rows), context.precision);
+  }
+  const at::Tensor read = attention_->read_content(queries, seen(compressed), context.precision);
+  return (read - wanted).square().mean(2);
 }
 
 at::Tensor BlockImpl::forward_cached(const at::Tensor& input, BlockCache& cache,

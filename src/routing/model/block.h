@@ -65,6 +65,14 @@ class BlockImpl : public torch::nn::Module {
   BlockCache make_cache(const Horizon& horizon) const;
   std::string reason_against_cache() const;
 
+  // Tokens [streams, rows, width] that leave the layer's memory, compressed; usage [streams, rows] for most_used.
+  at::Tensor compress(const at::Tensor& rows, const at::Tensor& usage) const;
+  // How far what the layer's heads read of compressed rows is from what they read of the rows themselves, by content
+  // (Rae et al. 2020, section 3.2): for each token of the input the mean square over heads and numbers, [streams,
+  // tokens]. Its gradient reaches the compression alone. Without rows it is 0.
+  at::Tensor reconstruction(const at::Tensor& input, const at::Tensor& rows, const at::Tensor& compressed,
+                            const ForwardContext& context) const;
+
   MultiHeadAttention attention() const { return attention_; }
   MultiHeadAttention cross_attention() const { return cross_attention_; }  // null unless the role is decoder
 
@@ -76,6 +84,8 @@ class BlockImpl : public torch::nn::Module {
 
   NormPlacement norm_;
   double dropout_;
+  MemoryConfig memory_;
+  at::Tensor compression_weight_;  // of a convolution; undefined otherwise
   LayerPlace place_;
   MultiHeadAttention attention_ = nullptr;
   MultiHeadAttention cross_attention_ = nullptr;

@@ -30,6 +30,10 @@ at::Tensor LayerNormImpl::forward(const at::Tensor& input) const {
   return layer_norm(input, gain_, bias_, kNormEps);
 }
 
+at::Tensor LayerNormImpl::frozen(const at::Tensor& input) const {
+  return layer_norm(input, gain_.detach(), bias_.detach(), kNormEps);
+}
+
 NormAndInput LayerNormImpl::with_input(const at::Tensor& input) const {
   return layer_norm_and_input(input, gain_, bias_, kNormEps);
 }

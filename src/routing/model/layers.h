@@ -34,6 +34,8 @@ class LayerNormImpl : public torch::nn::Module {
   LayerNormImpl(std::int64_t width, const at::TensorOptions& options);
   at::Tensor forward(const at::Tensor& input) const;
   NormAndInput with_input(const at::Tensor& input) const;
+  // Gain and bias taken as given.
+  at::Tensor frozen(const at::Tensor& input) const;
 
  private:
   at::Tensor gain_, bias_;

@@ -8,6 +8,7 @@ namespace routing {
 namespace {
 
 constexpr const char* kLastTokens = "last_tokens";
+const std::string kCompressed = "compressed.";
 
 std::string name_of(std::size_t layer) {
   return "layer" + std::to_string(layer);
@@ -16,19 +17,20 @@ std::string name_of(std::size_t layer) {
 }  // namespace
 
 at::Tensor ModelMemory::past(std::size_t layer) const {
-  return layers.empty() ? at::Tensor() : layers.at(layer);
+  if (layers.empty()) return {};
+  if (compressed.empty() || compressed.at(layer).size(1) == 0) return layers.at(layer);
+  return at::cat({compressed.at(layer), layers.at(layer)}, 1);
 }
 
-at::Tensor ModelMemory::moved_on(std::size_t layer, const at::Tensor& inputs) const {
-  const at::Tensor before = past(layer);
+ModelMemory::Next ModelMemory::moved_on(std::size_t layer, const at::Tensor& inputs, std::int64_t rate) const {
   const at::Tensor seen = inputs.detach();
-  const std::int64_t tokens = seen.size(1);
-  // A copy, so that a part does not keep all of what it was a part of.
-  if (!before.defined() || tokens >= length) {
-    return seen.narrow(1, std::max<std::int64_t>(0, tokens - length), std::min(tokens, length)).clone();
-  }
-  const std::int64_t kept = std::min(before.size(1), length - tokens);
-  return at::cat({before.narrow(1, before.size(1) - kept, kept), seen}, 1);
+  const at::Tensor all = layers.empty() ? seen : at::cat({layers.at(layer), seen}, 1);
+  std::int64_t leaving = std::max<std::int64_t>(0, all.size(1) - length);
+  if (rate > 0) leaving -= leaving % rate;
+  // Copies, so that a part does not keep all of what it was a part of.
+  Next next{.rows = all.narrow(1, leaving, all.size(1) - leaving).clone()};
+  if (rate > 0 && leaving > 0) next.leaving = all.narrow(1, 0, leaving);
+  return next;
 }
 
 void ModelMemory::check(const ExperimentConfig& config, std::int64_t streams) const {
@@ -37,7 +39,8 @@ void ModelMemory::check(const ExperimentConfig& config, std::int64_t streams) co
   const auto count = static_cast<std::int64_t>(layers.size());
   const bool fits = count == config.model.layers && layers.front().dim() == 3 && layers.front().size(0) == streams &&
                     layers.front().size(2) == config.model.width && last_tokens.defined() &&
-                    last_tokens.sizes() == at::IntArrayRef({streams});
+                    last_tokens.sizes() == at::IntArrayRef({streams}) &&
+                    (compressed.empty() || compressed.size() == layers.size());
   require<InputError>(fits, config.name, ": a memory of ", count, " layers, each ", layers.front().sizes(), ", but ",
                       streams, " texts are read by ", config.model.layers, " layers of width ", config.model.width,
                       "; each text needs its own memory, from its first segment on");
@@ -46,14 +49,25 @@ void ModelMemory::check(const ExperimentConfig& config, std::int64_t streams) co
 std::map<std::string, at::Tensor> ModelMemory::tensors() const {
   std::map<std::string, at::Tensor> all;
   for (std::size_t layer = 0; layer < layers.size(); ++layer) all.emplace(name_of(layer), layers[layer]);
+  for (std::size_t layer = 0; layer < compressed.size(); ++layer) {
+    all.emplace(kCompressed + name_of(layer), compressed[layer]);
+  }
   if (last_tokens.defined()) all.emplace(kLastTokens, last_tokens);
   return all;
 }
 
 void ModelMemory::set_tensors(const std::map<std::string, at::Tensor>& tensors) {
-  layers.clear();
+  const auto all_of = [&](const std::string& prefix) {
+    std::vector<at::Tensor> found;
+    for (auto at = tensors.find(prefix + name_of(0)); at != tensors.end();
+         at = tensors.find(prefix + name_of(found.size()))) {
+      found.push_back(at->second);
+    }
+    return found;
+  };
+  layers = all_of("");
+  compressed = all_of(kCompressed);
   last_tokens = at::Tensor();
-  for (std::size_t layer = 0; tensors.contains(name_of(layer)); ++layer) layers.push_back(tensors.at(name_of(layer)));
   if (const auto last = tensors.find(kLastTokens); last != tensors.end()) last_tokens = last->second;
   require<InputError>(tensors.size() == layers.size() + (last_tokens.defined() ? 1 : 0), "a memory of ", tensors.size(),
                       " tensors, of which ", layers.size(), " are layers in their order");

@@ -62,7 +62,8 @@ void SequenceModel::run_block(Block& block, BlockState& state, const ForwardCont
   const bool recompute = config_.model.checkpoint_activations && is_training();
   const BlockResult result = recompute ? block->forward_recomputed(hidden.values, state, context)
                                        : block->forward(hidden.values, state, context);
-  hidden = {result.output, sum_of(hidden.auxiliary, result.auxiliary_loss)};
+  hidden.values = result.output;
+  hidden.auxiliary = sum_of(hidden.auxiliary, result.auxiliary_loss);
   // Kept past this pass they would keep the whole graph with them.
   state.self.auxiliary_loss = at::Tensor();
   state.cross.auxiliary_loss = at::Tensor();
@@ -74,12 +75,13 @@ void SequenceModel::run_block(Block& block, BlockState& state, const ForwardCont
 SequenceModel::Hidden SequenceModel::run_decoder(at::Tensor inputs, const SourceMemory& memory, const at::Tensor& valid,
                                                  const ForwardContext& context) {
   Hidden x{.values = std::move(inputs)};
-  std::vector<at::Tensor> remembered;
+  ModelMemory next{.length = context.memory == nullptr ? 0 : context.memory->length};
   for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
     BlockState& state = states_[layer];
+    const at::Tensor inputs = x.values;
     if (context.memory != nullptr) {
       state.past = context.memory->past(layer);
-      remembered.push_back(context.memory->moved_on(layer, x.values));
+      state.self.wants_usage = config_.memory.compressed > 0 && config_.memory.compression == Compression::most_used;
     }
     state.self.valid = valid;
     state.cross.valid = valid;
@@ -87,8 +89,14 @@ SequenceModel::Hidden SequenceModel::run_decoder(at::Tensor inputs, const Source
     // Each layer its own view, so that a layer's gradients are summed first, recomputed or not.
     if (memory.values.defined()) state.cross.memory = memory.values.view(memory.values.sizes());
     run_block(layers_[layer], state, context, x);
+    if (context.memory != nullptr) remember_layer(layer, inputs, context, next, x);
+    state.self.wants_usage = false;
+    state.self.usage = at::Tensor();
   }
-  if (context.memory != nullptr) context.memory->layers = std::move(remembered);
+  if (context.memory != nullptr) {
+    next.last_tokens = context.memory->last_tokens;
+    *context.memory = std::move(next);
+  }
   x.values = last_layers(x.values, context);
   return x;
 }
@@ -115,7 +123,7 @@ SequenceModel::Loss SequenceModel::loss(const TokenBatch& batch, const ForwardCo
   const Hidden last = hidden(memory, batch.tokens, batch.valid, context);
   at::Tensor nats = output_.nats(last.values, without_padding(batch.tokens, batch.valid), context.precision);
   if (batch.valid.defined()) nats = nats.masked_fill(batch.valid.logical_not(), 0.0);
-  return {nats, sum_of(memory.auxiliary, last.auxiliary)};
+  return {nats, sum_of(memory.auxiliary, last.auxiliary), last.reconstruction};
 }
 
 SequenceModel::Loss SequenceModel::loss(const at::Tensor& tokens, const ForwardContext& context) {
@@ -149,12 +157,6 @@ at::Tensor SequenceModel::next_logits(std::span<const std::int64_t> tokens, cons
   }
   const at::Tensor last = hidden(memory, sequence, {}, here).values.narrow(1, sequence.size(1) - 1, 1);
   return output_.logits(last, context.precision).flatten();
-}
-
-void SequenceModel::remember(const at::Tensor& tokens, const ForwardContext& context) {
-  require<InputError>(context.memory != nullptr, config_.name, ": a segment to remember, but there is no memory");
-  const at::NoGradGuard no_gradient;
-  hidden({}, tokens, {}, context);
 }
 
 double SequenceModel::nats_at(const at::Tensor& tokens, std::int64_t position, std::int64_t target,

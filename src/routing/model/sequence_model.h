@@ -70,6 +70,9 @@ class SequenceModel : public torch::nn::Module {
   struct Loss {
     at::Tensor nats;       // [batch, m]: of every target; 0 at padding, which does not count
     at::Tensor auxiliary;  // what the patterns add to the training loss; undefined in evaluation or if nothing
+    // [batch, m]: what a learned compression of memory loses, summed over layers (Block::reconstruction); undefined in
+    // evaluation and without one.
+    at::Tensor reconstruction = {};
   };
   Loss loss(const TokenBatch& batch, const ForwardContext& context);
   // Of whole sequences alone.
@@ -167,6 +170,7 @@ class SequenceModel : public torch::nn::Module {
   struct Hidden {
     at::Tensor values = {};
     at::Tensor auxiliary = {};
+    at::Tensor reconstruction = {};
   };
   void run_block(Block& block, BlockState& state, const ForwardContext& context, Hidden& hidden) const;
   // Through the decoder's layers, each handed the memory, to what the output layer reads: [batch, m, embedding width].
@@ -185,6 +189,9 @@ class SequenceModel : public torch::nn::Module {
   virtual at::Tensor embed_at(const at::Tensor& ids, std::span<const std::int64_t> positions,
                               const ForwardContext& context) const = 0;
 
+  // What a layer will remember after these inputs goes to `next`.
+  void remember_layer(std::size_t layer, const at::Tensor& inputs, const ForwardContext& context, ModelMemory& next,
+                      Hidden& hidden) const;
   at::Tensor last_layers(at::Tensor x, const ForwardContext& context) const;
   at::Tensor hidden_cached(const at::Tensor& previous, ModelCache& cache, std::span<const std::int64_t> sequences,
                            const CachedContext& context) const;

@@ -15,6 +15,18 @@
 #include <utility>
 
 namespace routing {
+namespace {
+
+// Added one after the other: a tensor's own sum depends on the number of threads.
+double ordered_sum(const at::Tensor& values) {
+  const at::Tensor numbers = values.detach().contiguous();
+  NatsSum sum;
+  for (std::int64_t i = 0; i < numbers.numel(); ++i) sum.add(static_cast<double>(numbers.data_ptr<float>()[i]));
+  return sum.total();
+}
+
+}  // namespace
+
 MatmulPrecision matmul_precision(Precision precision) {
   if (precision == Precision::fp32) return MatmulPrecision::fp32;
   if (precision == Precision::bf16) return MatmulPrecision::bf16;
@@ -43,6 +55,10 @@ Learner::Learner(const ExperimentConfig& config, LearnerRanks ranks)
 
 std::map<std::string, at::Tensor> Learner::optimizer_state() const {
   return shards_ ? shards_->gather_state(optimizer_->state()) : optimizer_->state();
+}
+
+bool Learner::learns_compression() const {
+  return config_.memory.compressed > 0 && config_.memory.compression == Compression::convolution;
 }
 
 std::map<std::string, at::Tensor> Learner::memory_state() const {
@@ -78,15 +94,12 @@ at::Tensor Learner::forward(const TokenBatch& batch, Sums& sums) {
                                .memory = memory_.length > 0 ? &memory_ : nullptr};
   const auto accumulation = static_cast<double>(config_.train.accumulation);
   const SequenceModel::Loss loss = model_->loss(batch, context);
-  const at::Tensor nats = loss.nats.detach();
+  const at::Tensor nats = loss.nats;
   const std::int64_t targets = batch.targets();
   require<InputError>(targets > 0, "step ", steps_done_ + 1, ": batch ", batch.index, " has ", nats.numel(),
                       " targets, but all are padding");
-  // Added one after the other: a tensor's own sum depends on the number of threads.
-  NatsSum sum;
-  for (std::int64_t i = 0; i < nats.numel(); ++i) sum.add(static_cast<double>(nats.data_ptr<float>()[i]));
   sums.targets.push_back(targets);
-  sums.nats.push_back(sum.total());
+  sums.nats.push_back(ordered_sum(nats));
   const auto all_targets = static_cast<double>(batch.all_targets > 0 ? batch.all_targets : targets);
   at::Tensor objective = loss.nats.sum() / (all_targets * accumulation);
   if (loss.auxiliary.defined()) {
@@ -94,6 +107,11 @@ at::Tensor Learner::forward(const TokenBatch& batch, Sums& sums) {
     const double weight = static_cast<double>(targets) / all_targets / accumulation;
     objective = objective + loss.auxiliary * weight;
     sums.auxiliary += loss.auxiliary.item<double>() * weight;
+  }
+  if (loss.reconstruction.defined()) {
+    const double per_target = 1.0 / (all_targets * accumulation);
+    objective = objective + loss.reconstruction.sum() * (config_.memory.reconstruction * per_target);
+    sums.reconstruction += ordered_sum(loss.reconstruction) * per_target;
   }
   return objective;
 }
@@ -104,6 +122,7 @@ TotalsExchange Learner::start_exchange(const Sums& sums) {
   for (const SequenceModel::RoutedGroup& group : model_->routed_groups()) totals.push_back(group.centroids->pending());
   TotalsExchange::Extra extra{.counts = sums.targets, .sums = sums.nats};
   extra.sums.push_back(sums.auxiliary);
+  extra.sums.push_back(sums.reconstruction);
   return {*ranks_, std::move(totals), std::move(extra)};
 }
 
@@ -123,7 +142,8 @@ void Learner::finish_exchange(TotalsExchange exchange, std::span<const TokenBatc
     result.loss_nats += mean / static_cast<double>(config_.train.accumulation);
     result.tokens += targets;
   }
-  result.auxiliary_loss = all.extra.sums.back();
+  result.auxiliary_loss = all.extra.sums[batches.size()];
+  if (learns_compression()) result.reconstruction_loss = all.extra.sums[batches.size() + 1];
 }
 
 void Learner::check_finite(std::span<const TokenBatch> batches, const StepResult& result) {

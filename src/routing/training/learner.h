@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -30,6 +31,8 @@ namespace routing {
 struct StepResult {
   double loss_nats = 0.0;  // mean over the step's targets without padding, without auxiliary losses
   double auxiliary_loss = 0.0;
+  // Mean over the targets of what a learned compression of memory loses; before its weight, and no part of the others.
+  std::optional<double> reconstruction_loss = std::nullopt;
   double gradient_norm = 0.0;  // before clipping
   double learning_rate = 0.0;
   std::int64_t tokens = 0;  // of all ranks
@@ -95,6 +98,7 @@ class Learner {
     std::vector<std::int64_t> targets = {};  // of each batch
     std::vector<double> nats = {};
     double auxiliary = 0.0;
+    double reconstruction = 0.0;
   };
   at::Tensor forward(const TokenBatch& batch, Sums& sums);
   TotalsExchange start_exchange(const Sums& sums);
@@ -102,6 +106,7 @@ class Learner {
   void finish_exchange(TotalsExchange exchange, std::span<const TokenBatch> batches, StepResult& result);
   void check_finite(std::span<const TokenBatch> batches, const StepResult& result);
   void update(StepResult& result);
+  bool learns_compression() const;
 
   ExperimentConfig config_;
   std::shared_ptr<RankGroup> ranks_;

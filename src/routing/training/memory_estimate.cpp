@@ -110,6 +110,18 @@ std::int64_t layer_bytes(const ExperimentConfig& config, std::int64_t layer) {
          attention_bytes(attention_of_layer(config, layer), kept) + feedforward;
 }
 
+// Remembered tokens of one stream and layer: they are kept twice for the time of a step, normalised, and joined with
+// the segment; their keys and values are attended, and their queries and outputs are there though nobody asks for them.
+std::int64_t memory_bytes(const ExperimentConfig& config, std::int64_t layer) {
+  const Kept kept = kept_numbers(config);
+  const std::int64_t width = config.model.width;
+  const std::int64_t stays = 2 * width * kNumber;
+  const std::int64_t attended =
+      2 * width * kNumber + width * kept.dense + attention_bytes(attention_of_layer(config, layer), kept);
+  const std::int64_t tokens = config.memory.length + config.memory.compressed;
+  return tokens * (config.model.checkpoint_activations ? stays : stays + attended);
+}
+
 // Below and above the stack: embeddings, last norm, what the loss reads, and its sums.
 std::int64_t end_numbers(const ModelConfig& model) {
   const std::int64_t inner = model.embedding_width > 0 ? model.embedding_width : model.width;
@@ -195,6 +207,9 @@ MemoryEstimate estimate_training_memory(const ExperimentConfig& given) {
   if (config.model.checkpoint_activations) kept += largest;  // the layer that is computed again
   estimate.plans = static_cast<std::int64_t>(plans * static_cast<double>(tokens));
   estimate.activations = tokens * kept;
+  for (std::int64_t layer = 0; layer < config.model.layers; ++layer) {
+    estimate.activations += config.train.batch_size * memory_bytes(config, layer);
+  }
   const std::int64_t logits =
       std::min(tokens, VocabularyLossOptions{}.chunk_rows) * std::min(kPanelColumns, config.model.vocab_size) * kNumber;
   const std::int64_t backward = tokens * backward_bytes(config);

@@ -42,6 +42,10 @@ void RunLog::add_step(const TrainerState& state, const StepResult& result, const
                               {"tokens", state.tokens},
                               {"tokens_per_second", step.tokens_per_second},
                               {"seconds", state.seconds}};
+  if (result.reconstruction_loss) {
+    line["reconstruction_loss"] = *result.reconstruction_loss;
+    add_event("train/reconstruction", *result.reconstruction_loss, state.step);
+  }
   if (step.traffic) {
     line["ranks"] = step.traffic->ranks;
     line["waiting_share"] = step.traffic->waiting_share;

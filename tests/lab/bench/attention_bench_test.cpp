@@ -20,6 +20,8 @@ TEST(AttentionWork, PairsOfPositionPatternsAreThoseOfPlainLoops) {
   EXPECT_EQ(AttentionWork("local_offsets", kSmall, 1).pairs(), sliding_pairs(kSmall));
   EXPECT_EQ(AttentionWork("span", kSmall, 1).pairs(), sliding_pairs(kSmall));
   EXPECT_EQ(AttentionWork("full", kSmall, 1).pairs(), 2 * 2 * 96 * 97 / 2);
+  // The later half of 96 tokens, each with 16 keys.
+  EXPECT_EQ(AttentionWork("memory", kSmall, 1).pairs(), 2 * 2 * 48 * 16);
   // 96 / 16 = 6 residues of 16 tokens each.
   EXPECT_EQ(AttentionWork("strided", kSmall, 1).pairs(), 2 * 2 * 6 * (16 * 17 / 2));
   // Cells of 8 x 96 / 16 = 48 tokens: the last 8 of each sum it up.
