@@ -155,6 +155,11 @@ OrderedJson model_facts(const ExperimentConfig& config) {
           {"sequence_length", config.train.sequence_length},
           {"precision", bf16 ? "bf16" : "fp32"},
           {"optimizer", to_string(config.train.optimizer)},
+          {"remembers",
+           {{"tokens", config.memory.length},
+            {"compressed", config.memory.compressed},
+            {"rate", config.memory.rate},
+            {"compression", to_string(config.memory.compression)}}},
           {"memory", memory_of(config)}};
 }
 
@@ -178,6 +183,16 @@ void print_model_facts(const OrderedJson& facts) {
   for (const OrderedJson& layer : facts["layers"]) lines.emplace_back(range_text(layer), layer_text(layer));
   lines.emplace_back("a step", number("batch_size") + " x " + number("sequence_length") + " tokens, " +
                                    word("precision") + ", " + word("optimizer"));
+  const OrderedJson& remembers = facts["remembers"];
+  const auto remembered = [&](const char* key) { return std::to_string(remembers[key].get<std::int64_t>()); };
+  if (remembers["tokens"] > 0) {
+    std::string text = remembered("tokens") + " tokens before a segment";
+    if (remembers["compressed"] > 0) {
+      text += ", " + remembered("compressed") + " places for older ones, " + remembered("rate") + " in each (" +
+              remembers["compression"].get<std::string>() + ")";
+    }
+    lines.emplace_back("remembers", text);
+  }
   if (facts["memory"].is_null()) {
     lines.emplace_back("memory", "not estimated for encoder-decoders");
     print_pairs(lines, 14);
