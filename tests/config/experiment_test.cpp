@@ -23,6 +23,7 @@ TEST(ExperimentWords, GoBothWays) {
   expect_words<NormPlacement>({"post", "pre"});
   expect_words<FeedforwardKind>({"relu", "geglu"});
   expect_words<PositionKind>({"none", "sinusoidal", "learned"});
+  expect_words<Compression>({"mean", "max", "convolution", "most_used"});
   expect_words<StartSymbol>({"zero", "own"});
   expect_words<OptimizerKind>({"adam", "adamw", "adafactor", "adafactorw"});
   expect_words<DataFormat>({"auto", "bytes", "enwik8", "wikitext", "pg19", "text", "cifar10", "imagenet64", "images",

@@ -53,10 +53,11 @@ TEST(ExperimentKeys, AreUniqueAndSectionsStandTogether) {
 }
 
 TEST(ExperimentKeys, EveryMemberOfEveryStructureHasOne) {
-  EXPECT_EQ(number_of_members<ExperimentConfig>(), 9U) << "name, source and seven parts";
+  EXPECT_EQ(number_of_members<ExperimentConfig>(), 10U) << "name, source and eight parts";
   EXPECT_EQ(number_of_members<ModelConfig>(), keys_beginning_with("model"));
   EXPECT_EQ(number_of_members<AttentionHeads>(), keys_beginning_with("attention"));
   EXPECT_EQ(number_of_members<PatternSections>(), 8U);
+  EXPECT_EQ(number_of_members<MemoryConfig>(), keys_beginning_with("memory"));
   EXPECT_EQ(number_of_members<DataConfig>(), keys_beginning_with("data"));
   EXPECT_EQ(number_of_members<TrainConfig>(), keys_beginning_with("train"));
   EXPECT_EQ(number_of_members<EvalConfig>(), keys_beginning_with("eval"));

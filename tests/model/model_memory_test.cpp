@@ -295,11 +295,25 @@ TEST(ModelMemory, DecodingOneTokenAtATimeEqualsSegmentsBitForBit) {
       EXPECT_TRUE(at::equal(piece_by_piece(*model, text, 333), expected)) << each.name << " after a long piece";
     }
   }
-  ExperimentConfig blocks = memory_experiment("local", 60, 80);
-  std::get<LocalPattern>(blocks.patterns.local.pattern) = {.form = LocalForm::block, .window = 20};
-  Transformer model = model_of(blocks);
-  const at::Tensor text = random_tokens(1, 300, 37, 14);
-  EXPECT_TRUE(at::equal(piece_by_piece(*model, text, 1), logits_by_segments(*model, text, {60, 80})));
+  // Blocks and cells begin where a memory does. With a flange of six blocks they reach beyond it.
+  for (const std::int64_t flange : {1, 6}) {
+    ExperimentConfig blocks = memory_experiment("fixed", 60, 80);
+    std::get<LocalPattern>(blocks.patterns.local.pattern) = {.form = LocalForm::block, .window = 20, .flange = flange};
+    blocks.patterns.fixed.pattern = FixedPattern{.stride = 10, .summary = 3};
+    Transformer model = model_of(blocks);
+    const at::Tensor text = random_tokens(1, 300, 37, 14);
+    EXPECT_TRUE(at::equal(piece_by_piece(*model, text, 1), logits_by_segments(*model, text, {60, 80}))) << flange;
+  }
+}
+
+TEST(ModelMemory, BlocksAndCellsOfSegmentsAreThoseOfOneLongPass) {
+  const at::NoGradGuard no_gradient;
+  ExperimentConfig config = memory_experiment("fixed", 64, kText);
+  std::get<LocalPattern>(config.patterns.local.pattern) = {.form = LocalForm::block, .window = 32};
+  config.patterns.fixed.pattern = FixedPattern{.stride = 16, .summary = 3};
+  Transformer model = model_of(config);
+  const at::Tensor text = random_tokens(2, kText, 37, 16);
+  EXPECT_TRUE(at::equal(logits_by_segments(*model, text, {64, kText}), model->logits(text, {})));
 }
 
 TEST(ModelMemory, TheCacheOfFullHeadsStaysBounded) {

@@ -184,7 +184,7 @@ void HeadCache::read_unit(const NewTokens& tokens, std::size_t index, std::int64
       std::int64_t from = list.origin;
       membership.origin = narrow(list.origin);
       if (shape_.rules.block > 0) {
-        from = shape_.rules.first_rank(membership.list, position);
+        from = std::max(list.origin, shape_.rules.first_rank(membership.list, position));
         membership.origin = narrow(from);
       } else if (shape_.rules.lookback) {
         from = std::max(list.origin, end - *shape_.rules.lookback);
