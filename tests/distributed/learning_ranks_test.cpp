@@ -219,6 +219,29 @@ TEST(LearningRanks, PaddedTargetsWeighTheSameOnAnyRank) {
   }
 }
 
+// The penalty is a mean over targets like the loss, and all ranks clamp alike.
+TEST(LearningRanks, LearnedSpansAreThoseOfOneRank) {
+  ExperimentConfig config = small_experiment("span");
+  config.train.batch_size = 5;
+  config.train.accumulation = 2;
+  config.train.learning_rate = 0.1;  // far enough to be clamped
+  std::get<SpanPattern>(config.patterns.span.pattern).penalty = 0.05;
+  const Learnt one = learn(config, {.ranks = 1, .steps = 6}).front();
+  for (const int ranks : {2, 3}) {
+    const std::vector<Learnt> all = learn(config, {.ranks = ranks, .steps = 6});
+    for (std::size_t rank = 1; rank < all.size(); ++rank) {
+      expect_same_bits(all[0].tensors.back(), all[rank].tensors.back(), "rank " + std::to_string(rank));
+    }
+    const StepResult& first = all[0].results[0];
+    EXPECT_NEAR(first.auxiliary_loss, one.results[0].auxiliary_loss, 1e-6 * one.results[0].auxiliary_loss);
+    ASSERT_EQ(first.spans.size(), 4U) << "two heads in each of two layers";
+    for (std::size_t head = 0; head < 4; ++head) {
+      EXPECT_NEAR(first.spans[head].span, one.results[0].spans[head].span, 1e-3) << head;
+      EXPECT_EQ(all[0].results.back().spans[head].span, 0.0) << "six steps of 0.1 are more than 0.3 of the limit";
+    }
+  }
+}
+
 TEST(LearningRanks, AShardedOptimiserMakesTheSameBitsAndKeepsEveryMomentOnce) {
   for (const OptimizerKind kind : {OptimizerKind::adam, OptimizerKind::adafactor}) {
     ExperimentConfig config = small_experiment();

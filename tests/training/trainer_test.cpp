@@ -120,6 +120,19 @@ TEST_F(Training, AVocabularyInBandsResumesExactlyWithEitherOptimiser) {
   }
 }
 
+TEST_F(Training, LearnedSpansResumeExactly) {
+  config_.attention.content = PatternKind::span;
+  config_.patterns.span.pattern = SpanPattern{.limit = 16, .ramp = 4, .initial = 0.3};
+  for (const bool recompute : {false, true}) {
+    config_.model.checkpoint_activations = recompute;
+    const std::string name = recompute ? "recomputed" : "kept";
+    train(name, false);
+    train(name + "_cut", false, 5);
+    train(name + "_cut", true);
+    expect_same_end(name, name + "_cut");
+  }
+}
+
 TEST_F(Training, RandomLengthsCountTheirTokensAndResumeExactly) {
   config_.train.shortest_length = 5;
   const TrainingResult whole = train("whole", false);

@@ -31,6 +31,8 @@ void fit_window(PatternConfig& pattern, const LeakTaskSizes& sizes) {
         if constexpr (requires { each.buckets; }) each.buckets = sizes.clusters;
         if constexpr (requires { each.stride; }) each.stride = sizes.window;
         if constexpr (requires { each.summary; }) each.summary = std::min(each.summary, sizes.window / 2);
+        if constexpr (requires { each.limit; }) each.limit = sizes.window;
+        if constexpr (requires { each.ramp; }) each.ramp = std::min(each.ramp, sizes.window);
         // More than there are clusters now; half of them still leave something to choose.
         if constexpr (requires { each.target_share; }) {
           if (each.target_share > static_cast<double>(each.clusters)) {
@@ -125,7 +127,7 @@ ExperimentConfig leak_task_config(const ExperimentConfig& audited, const LeakTas
   config.routing = audited.routing;
   for (HeadGroupConfig* group :
        {&config.patterns.local, &config.patterns.full, &config.patterns.strided, &config.patterns.random,
-        &config.patterns.lsh, &config.patterns.fixed, &config.routing.group}) {
+        &config.patterns.lsh, &config.patterns.fixed, &config.patterns.span, &config.routing.group}) {
     fit_window(group->pattern, sizes);
     if (group->relative != RelativePosition::none) group->max_relative = sizes.window;
   }

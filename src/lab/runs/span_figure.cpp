@@ -73,7 +73,7 @@ class SpanDrawing {
                       std::max(1.0, plot_.bottom - top));
       cairo_fill(context_);
     }
-    if (figure_.limit > 0.0) draw_reference(context_, chart, figure_.limit);
+    if (layout_.shows_limit) draw_reference(context_, chart, figure_.limit);
     draw_layer_names();
   }
 
@@ -105,7 +105,7 @@ class SpanDrawing {
         stroke_curve(context_, plot_, stretch, {.width = 1.4, .colour = colour_of(head)});
       }
     }
-    if (figure_.limit > 0.0) draw_reference(context_, plot_, figure_.limit);
+    if (layout_.shows_limit) draw_reference(context_, plot_, figure_.limit);
   }
 
   const SpanFigure& figure_;
@@ -125,10 +125,17 @@ SpanLayout span_layout(const SpanFigure& figure) {
     layout.layer_of.push_back(static_cast<std::size_t>(layer - layout.layers.begin()));
     layout.curves.curves.push_back({.name = "", .x = head.steps, .y = head.spans, .smoothing = 0.0});
   }
-  if (figure.limit > 0.0) layout.curves.references.push_back({"", figure.limit});
+  double largest = 0.0;
+  for (const SpanSeries& head : figure.heads) {
+    largest = std::max(largest, *std::max_element(head.spans.begin(), head.spans.end()));
+  }
+  constexpr double kFarAbove = 3.0;
+  layout.shows_limit = figure.limit > 0.0 && figure.limit <= kFarAbove * largest;
+  if (layout.shows_limit) layout.curves.references.push_back({"", figure.limit});
   layout.over_steps = curves_axes(layout.curves, {.x_steps = 5, .y_steps = 6, .hold_everything = true});
   CurvesLayout& plot = layout.over_steps;
   plot.y.low = 0.0;
+  plot.y.high = std::max(plot.y.high, 1.0);  // where all spans are 0
   plot.y_ticks = ticks_of(plot.y, round_step(plot.y.high, 6));
   const auto heads = static_cast<double>(figure.heads.size());
   const double gaps = kLayerGap * static_cast<double>(layout.layers.size());

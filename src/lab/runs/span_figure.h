@@ -14,7 +14,7 @@ namespace routing {
 struct SpanFigure {
   std::string title;
   std::vector<SpanSeries> heads;  // those of one layer stand together
-  double limit = 0.0;             // the longest span that a head can have, as a dashed line; 0 means none
+  double limit = 0.0;             // the longest span that a head can have; 0 means none
 };
 
 // Where everything stands, in units of the drawing from the top left corner.
@@ -23,6 +23,7 @@ struct SpanLayout {
   double height = 0.0;
   double bar = 0.0;                   // width of a bar
   std::vector<double> x;              // the left of each head's bar
+  bool shows_limit = false;           // as a dashed line; not where it is far above all spans
   std::vector<std::string> layers;    // in the order of their colours, group_colour(0) and on
   std::vector<std::size_t> layer_of;  // of each head
   CurvesFigure curves;                // one for each head

@@ -96,6 +96,10 @@ TEST(LeakTasks, TheAttentionIsTheAuditedOneInAllButItsSizes) {
     EXPECT_EQ(pattern_name(attention_of_layer(config, layer).head_groups.back().pattern), "routing");
   }
   for (const ContentCase& each : content_cases()) EXPECT_NO_THROW(leak_task_config(each.config, {})) << each.name;
+  audited.attention.content = PatternKind::span;
+  audited.patterns.span.pattern = SpanPattern{.limit = 1024, .ramp = 500};
+  const auto span = std::get<SpanPattern>(leak_task_config(audited, {.sizes = {.window = 7}}).patterns.span.pattern);
+  EXPECT_EQ(span, (SpanPattern{.limit = 7, .ramp = 7}));
   EXPECT_NE(message_of<ConfigError>([&] { leak_task_config(audited, {.sizes = {.tokens = 4}}); }).find("at least 8"),
             std::string::npos);
 }

@@ -60,7 +60,9 @@ TEST_F(SpanHistory, BarsStandByLayerUnderTheLimit) {
   EXPECT_GT(layout.x[1], layout.x[0] + layout.bar) << "no bar covers another";
   EXPECT_LT(layout.x[3] + layout.bar, layout.over_steps.left);
   EXPECT_EQ(layout.over_steps.y.low, 0.0);
+  EXPECT_TRUE(layout.shows_limit);
   EXPECT_GE(layout.over_steps.y.high, 64.0) << "the limit can be seen";
+  EXPECT_FALSE(span_layout({.title = "far", .heads = history_of(kLines), .limit = 1000.0}).shows_limit);
   EXPECT_LT(layout.over_steps.right, layout.width);
 }
 
