@@ -119,6 +119,17 @@ TEST(PresetWeights, ThePaperHasNoMapOfHeadsAndNoKeysThatNothingReads) {
   EXPECT_EQ(weights_of("wikitext103-causal"), expected + 256 + 80);
 }
 
+// Baevski & Auli print 247 M; theirs have no biases of words, no row to start from and no norm at the end.
+TEST(PresetWeights, AdaptiveInputHasThoseOfItsPaper) {
+  const std::int64_t tables = 20'000 * 1024 + 40'000 * 256 + 207'735 * 64;
+  const std::int64_t projections = 1024 * (1024 + 256 + 64);
+  const std::int64_t symbols = 2 * 1024;
+  const std::int64_t layer = 4 * 1024 * 1024 + 2 * 1024 * 4096 + 4096 + 1024 + 2 * 2 * 1024;
+  const std::int64_t theirs = tables + projections + symbols + 16 * layer;
+  EXPECT_EQ(theirs / 100'000, 2468);
+  EXPECT_EQ(weights_of("wikitext103-adaptive-input"), theirs + 267'735 + 2 + 1024 + 2 * 1024);
+}
+
 // The tables of clusters alone, against the same preset without: [2 window + 1, head_dim] for keys and for values, one
 // pair for each layer that routes.
 TEST(PresetWeights, RelativePositionsInsideClustersAreTwoTablesPerRoutedLayer) {

@@ -25,6 +25,10 @@ Command add_bench_layers(CLI::App& bench_app, const ProgramOptions& program) {
   sizes.add({"--clusters N", "clusters of a routed head"}, of.clusters, whole_number(1));
   sizes.add({"--feedforward-width N", "of the feed-forward layer"}, options->layers.feedforward_width, whole_number(1));
   sizes.add({"--vocabulary N", "different tokens"}, options->layers.vocabulary, whole_number(1));
+  sizes.add({"--bands IDS", "where bands of the vocabulary end (20000,60000): measures them too"},
+            options->layers.bands);
+  sizes.add({"--band-factor X", "how many times narrower the vectors of each next band are"},
+            options->layers.band_factor);
   sizes.add({"--layers N", "whose weights the optimiser moves"}, options->layers.layers, whole_number(1));
   add_measuring_options(*app, *options);
   return {app, [options, &program] {

@@ -3,7 +3,10 @@
 #include "lab/bench/attention_work.h"
 #include "lab/measure/flops.h"
 #include "lab/measure/memory.h"
+#include "routing/config/text/vocabulary_bands.h"
 #include "routing/core/random.h"
+#include "routing/ops/dense/adaptive_embedding.h"
+#include "routing/ops/dense/adaptive_softmax.h"
 #include "routing/ops/dense/linear.h"
 #include "routing/ops/dense/vocabulary_loss.h"
 #include "routing/ops/dropout.h"
@@ -16,6 +19,8 @@
 
 #include <torch/csrc/autograd/autograd.h>
 
+#include <algorithm>
+#include <cmath>
 #include <functional>
 #include <memory>
 #include <utility>
@@ -145,6 +150,64 @@ void add_products(const LayersBench& bench, LayerSubjects& subjects, MatmulPreci
                 .backward_flops = 2.0 * logits});
 }
 
+// Ids of words, rank r as often as 1 / r: id = V^u - 1 for u uniform, to a good approximation.
+at::Tensor words_by_frequency(const LayersBench& bench, std::int64_t count) {
+  at::Tensor ids = at::empty({count}, at::kLong);
+  RandomStream stream(bench.seed, "bench words");
+  for (std::int64_t i = 0; i < count; ++i) {
+    const double rank = std::pow(static_cast<double>(bench.vocabulary), stream.uniform());
+    ids.data_ptr<std::int64_t>()[i] = std::min(static_cast<std::int64_t>(rank) - 1, bench.vocabulary - 1);
+  }
+  return ids;
+}
+
+void add_bands(const LayersBench& bench, LayerSubjects& subjects, MatmulPrecision precision) {
+  const Widths w(bench);
+  const std::vector<VocabularyBand> bands = vocabulary_bands(
+      {.ends = bench.bands, .vocab_size = bench.vocabulary, .width = w.model, .factor = bench.band_factor});
+  const at::Tensor words = words_by_frequency(bench, w.rows());
+  // Tables, of the first band with the symbols of the others, then projections as the softmax reads them.
+  std::vector<at::Tensor> weights;
+  const auto further = static_cast<std::int64_t>(bands.size()) - 1;
+  for (const VocabularyBand& band : bands) {
+    weights.push_back(subjects.normal({band.words + (band.first == 0 ? further : 0), band.width}, 0.05));
+  }
+  double flops = 0.0;
+  for (const VocabularyBand& band : bands) {
+    if (band.first > 0) weights.push_back(subjects.normal({band.width, w.model}, 0.05));
+    const std::int64_t inside = (words.ge(band.first) & words.lt(band.first + band.words)).sum().item<std::int64_t>();
+    flops += band.first == 0 ? product_flops(w.rows(), w.model, band.words + further)
+                             : product_flops(inside, band.width, band.words + w.model);
+  }
+  std::vector<at::Tensor> leaves{subjects.normal({w.rows(), w.model})};
+  leaves.insert(leaves.end(), weights.begin(), weights.end());
+  subjects.add({.name = "adaptive_softmax",
+                .precision = precision,
+                .leaves = leaves,
+                .apply =
+                    [precision, words, count = bands.size()](const auto& of) {
+                      std::vector<SoftmaxBand> read;
+                      for (std::size_t band = 0; band < count; ++band) {
+                        read.push_back({.table = of[1 + band]});
+                        if (band > 0) read.back().projection = of[count + band];
+                      }
+                      return adaptive_softmax_loss(of[0], read, words, {.precision = precision});
+                    },
+                .forward_flops = flops,
+                .backward_flops = 2.0 * flops});
+  subjects.add({.name = "adaptive_embedding",
+                .precision = precision,
+                .leaves = weights,
+                .apply = [precision, words, bands](const auto& of) {
+                  BandedTable table;
+                  for (std::size_t band = 0; band < bands.size(); ++band) {
+                    table.bands.push_back({.words = bands[band].words, .table = of[band]});
+                    if (band > 0) table.bands.back().projection = of[bands.size() - 1 + band].t();
+                  }
+                  return adaptive_embedding(words, table, precision);
+                }});
+}
+
 void add_elementwise(const LayersBench& bench, LayerSubjects& subjects) {
   const Widths w(bench);
   const auto precision = bench.precisions.front();
@@ -233,7 +296,10 @@ std::vector<Row> bench_layers(const LayersBench& bench) {
   require_enough_repeats(bench.runner);
   attention_heads("threshold", bench.attention);
   LayerSubjects subjects(bench);
-  for (const MatmulPrecision precision : bench.precisions) add_products(bench, subjects, precision);
+  for (const MatmulPrecision precision : bench.precisions) {
+    add_products(bench, subjects, precision);
+    if (!bench.bands.empty()) add_bands(bench, subjects, precision);
+  }
   add_elementwise(bench, subjects);
   add_attention(bench, subjects);
   add_optimizer(bench, subjects);

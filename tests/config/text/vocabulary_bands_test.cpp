@@ -28,7 +28,7 @@ TEST(ParseBands, NameTheFirstNumberThatIsWrong) {
             "model.bands: 9 of '5,9,9' stands after 9; write the ids where bands end in ascending order");
 }
 
-// Table 2 of Baevski & Auli and their code: 20,000, 40,000 and the rest of 267,735 words, 1024, 256 and 64 numbers.
+// The cuts of Baevski & Auli's code: 20,000, 40,000 and the rest of 267,735 words, 1024, 256 and 64 numbers.
 TEST(VocabularyBands, OfWikiText103AreThoseOfThePaper) {
   EXPECT_EQ(vocabulary_bands({.ends = "20000,60000", .vocab_size = 267735, .width = 1024, .factor = 4.0}),
             (Bands{{0, 20000, 1024}, {20000, 40000, 256}, {60000, 207735, 64}}));

@@ -48,5 +48,28 @@ TEST(LayersBench, NamesEveryOperationWithItsOperations) {
   EXPECT_DOUBLE_EQ(row_of("adafactor", "step").bytes, 24.0 * (4.0 * 16.0 * 16.0 + 2.0 * 16.0 * 24.0));
 }
 
+TEST(LayersBench, MeasuresBandsOfTheVocabularyWhereThereAre) {
+  const std::vector<Row> rows = bench_layers({.attention = kSmall,
+                                              .feedforward_width = 24,
+                                              .vocabulary = 32,
+                                              .bands = "4,12",
+                                              .band_factor = 2.0,
+                                              .layers = 1,
+                                              .precisions = {MatmulPrecision::fp32},
+                                              .runner = {.repeats = 5}});
+  const auto row_of = [&](const std::string& pattern, const std::string& pass) {
+    const Row* const row =
+        find_row(rows, [&](const Row& each) { return each.pattern == pattern && each.pass == pass; });
+    EXPECT_NE(row, nullptr) << pattern << " " << pass;
+    return row == nullptr ? Row{} : *row;
+  };
+  const Row forward = row_of("adaptive_softmax", "forward");
+  // Every row reads the 4 words and 2 symbols of the first band; those of further bands read less than all of a table.
+  EXPECT_GT(forward.flops, 2.0 * 192.0 * 16.0 * 6.0);
+  EXPECT_LT(forward.flops, row_of("vocabulary_loss", "forward").flops);
+  EXPECT_DOUBLE_EQ(row_of("adaptive_softmax", "backward").flops, 2.0 * forward.flops);
+  EXPECT_GT(row_of("adaptive_embedding", "backward").seconds(), 0.0);
+}
+
 }  // namespace
 }  // namespace routing::bench::layers_bench_test
