@@ -22,7 +22,7 @@ void expect_words(const std::vector<std::string>& words) {
 TEST(ExperimentWords, GoBothWays) {
   expect_words<NormPlacement>({"post", "pre"});
   expect_words<FeedforwardKind>({"relu", "geglu"});
-  expect_words<PositionKind>({"none", "sinusoidal", "learned"});
+  expect_words<PositionKind>({"none", "sinusoidal", "learned", "factored"});
   expect_words<StartSymbol>({"zero", "own"});
   expect_words<OptimizerKind>({"adam", "adamw", "adafactor", "adafactorw"});
   expect_words<DataFormat>({"auto", "bytes", "enwik8", "wikitext", "pg19", "text", "cifar10", "imagenet64", "images",
