@@ -129,6 +129,7 @@ TEST(LayerRules, EveryPatternCanBeTheContent) {
     ExperimentConfig config;
     config.model.layers = 1;
     config.attention.content = content;
+    if (content == PatternKind::local2d) config.model.image_height = config.model.image_width = 32;
     const std::string four =
         content == PatternKind::span ? "span 1 + span 1 + span 1 + span 1" : std::string(to_string(content)) + " 4";
     EXPECT_EQ(heads_by_layer(config).front(), content == PatternKind::local ? "local 8" : "local 4 + " + four);
