@@ -22,7 +22,7 @@ void expect_words(const std::vector<std::string>& words) {
 TEST(ExperimentWords, GoBothWays) {
   expect_words<NormPlacement>({"post", "pre"});
   expect_words<FeedforwardKind>({"relu", "geglu"});
-  expect_words<PositionKind>({"none", "sinusoidal", "learned"});
+  expect_words<PositionKind>({"none", "sinusoidal", "learned", "factored"});
   expect_words<Compression>({"mean", "max", "convolution", "most_used"});
   expect_words<StartSymbol>({"zero", "own"});
   expect_words<OptimizerKind>({"adam", "adamw", "adafactor", "adafactorw"});
@@ -130,6 +130,7 @@ TEST(LayerRules, EveryPatternCanBeTheContent) {
     ExperimentConfig config;
     config.model.layers = 1;
     config.attention.content = content;
+    if (content == PatternKind::local2d) config.model.image_height = config.model.image_width = 32;
     const std::string four =
         content == PatternKind::span ? "span 1 + span 1 + span 1 + span 1" : std::string(to_string(content)) + " 4";
     EXPECT_EQ(heads_by_layer(config).front(), content == PatternKind::local ? "local 8" : "local 4 + " + four);

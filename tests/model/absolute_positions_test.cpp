@@ -102,8 +102,8 @@ TEST(Positions, BeyondTheTablesAreRefusedWithBothValues) {
   }
 }
 
-ExperimentConfig text_experiment(PositionKind kind) {
-  ExperimentConfig config = odd_experiment("fixed", 90);
+ExperimentConfig text_experiment(PositionKind kind, const std::string& content = "fixed") {
+  ExperimentConfig config = odd_experiment(content, 90);
   config.model.positions = kind;
   config.model.position_stride = 16;
   config.model.embedding_width = 20;
@@ -126,10 +126,10 @@ TEST(PositionsOfDecoders, AreCountedAsWeights) {
 
 TEST(PositionsOfDecoders, TellEqualTokensApart) {
   for (const PositionKind kind : kKinds) {
-    Transformer model(text_experiment(kind), at::TensorOptions(at::kFloat));
+    Transformer model(text_experiment(kind, "local"), at::TensorOptions(at::kFloat));
     model->eval();
     const at::NoGradGuard no_gradient;
-    ExperimentConfig without = text_experiment(PositionKind::none);
+    ExperimentConfig without = text_experiment(PositionKind::none, "local");
     without.patterns.local.relative = RelativePosition::none;
     Transformer plain(without, at::TensorOptions(at::kFloat));
     plain->eval();

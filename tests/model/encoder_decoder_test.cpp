@@ -85,6 +85,11 @@ at::Tensor plain_inputs(const ModelConfig& model, const at::Tensor& ids, const a
   if (model.positions == PositionKind::learned) return x + w.at(name + ".positions").slice(0, 0, ids.size(1));
   if (model.positions == PositionKind::none) return x;
   const at::Tensor t = at::arange(ids.size(1), at::kLong);
+  if (model.positions == PositionKind::factored) {
+    const at::Tensor cell = at::floor_divide(t, model.position_stride);
+    return x + w.at(name + ".position_cells").index_select(0, cell) +
+           w.at(name + ".position_places").index_select(0, t.remainder(model.position_stride));
+  }
   if (name == "target") return 4.0 * x + plain_sinusoids(t, 16);
   const at::Tensor from_end = (valid.sum(1, true) - 1 - t).clamp_min(0);
   return 4.0 * x + at::cat({plain_sinusoids(t.expand_as(from_end), 8), plain_sinusoids(from_end, 8)}, -1);
@@ -157,6 +162,7 @@ TEST(EncoderDecoder, EqualsTheEquationsInPlainTensorsWithPadding) {
         ExperimentConfig config = dense_experiment();
         config.model.norm = norm;
         config.model.positions = positions;
+        config.model.position_stride = 5;
         config.model.embedding_width = inner;
         config.model.tied_output = inner == 12;
         config.model.start_symbol = norm == NormPlacement::pre ? StartSymbol::own : StartSymbol::zero;

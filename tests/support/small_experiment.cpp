@@ -76,7 +76,7 @@ ExperimentConfig small_recall_experiment() {
 
 std::vector<ContentCase> content_cases() {
   std::vector<ContentCase> cases;
-  for (const char* content : {"local", "full", "strided", "random", "lsh", "span"}) {
+  for (const char* content : {"local", "full", "strided", "random", "lsh"}) {
     cases.push_back({content, small_experiment(content)});
   }
   for (const RoutingSelection selection :
@@ -86,7 +86,7 @@ std::vector<ContentCase> content_cases() {
     if (selection != RoutingSelection::threshold) keys_as_they_stand(config.routing.group);
     cases.push_back({std::string(to_string(selection)), config});
   }
-  for (const char* content : {"fixed", "local2d"}) cases.push_back({content, small_experiment(content)});
+  for (const char* content : {"fixed", "local2d", "span"}) cases.push_back({content, small_experiment(content)});
   return cases;
 }
 

@@ -72,6 +72,20 @@ TEST(MemoryEstimate, ActivationsOfAHandWorkedModel) {
       << "inputs of layers, and one layer at a time";
 }
 
+// Beside 40 bytes for each head of a token, four for each place in a list of keys that heads share.
+TEST(MemoryEstimate, ListsOfKeysOfTheirOwnCountAsPlans) {
+  const auto plans = [](const std::vector<std::string>& settings) {
+    return estimate_training_memory(experiment(settings)).plans;
+  };
+  constexpr std::int64_t kTokens = 4 * 1024;
+  EXPECT_EQ(plans({"attention.content=local"}), 2 * kTokens * 4 * 40);
+  EXPECT_EQ(plans({"attention.content=fixed", "fixed.stride=64", "fixed.summary=16"}), 2 * kTokens * (4 * 40 + 1));
+  // Blocks of 4 x 8 read 8 rows of 32 columns: each pixel is in 2 x 4 rectangles.
+  EXPECT_EQ(plans({"attention.content=local2d", "model.image_height=32", "model.image_width=64", "local2d.rows=4",
+                   "local2d.columns=8", "local2d.above=4", "local2d.beside=12"}),
+            2 * kTokens * (4 * 40 + 4 * 8));
+}
+
 // What products read is kept in two bytes per number; attention only where its loops round.
 TEST(MemoryEstimate, ActivationsInBfloat16OfAHandWorkedModel) {
   const std::int64_t rows = attend_keeps_halves(MatmulPrecision::bf16) ? 2 : 4;

@@ -224,7 +224,8 @@ std::int64_t weight_bytes(const SequenceModel& model, MatmulPrecision precision)
   for (const auto& item : model.named_parameters()) {
     const at::Tensor& weight = item.value();
     const bool table = item.key() == "embedding" || item.key().starts_with("embedding_band");
-    const bool looked_up = table && !model.config().model.tied_output;
+    const bool places = item.key().find("position") != std::string::npos;
+    const bool looked_up = places || (table && !model.config().model.tied_output);
     bytes += looked_up ? 4 * weight.size(1) : weight.numel() * (weight.dim() == 2 ? of_matrices : 4);
   }
   return bytes;

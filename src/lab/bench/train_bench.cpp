@@ -136,7 +136,8 @@ double dense_step_flops(const SequenceModel& model, std::int64_t tokens) {
     const at::Tensor& weight = item.value();
     // Bands of rarer words and their projections read the few tokens that are among them, unknown here.
     const bool banded = name.find("_band") != std::string::npos || name.find("_projection") != std::string::npos;
-    const bool looked_up = banded || name.find("relative_") != std::string::npos || (name == "embedding" && !tied);
+    const bool places = name.find("relative_") != std::string::npos || name.find("position") != std::string::npos;
+    const bool looked_up = banded || places || (name == "embedding" && !tied);
     if (weight.dim() != 2 || looked_up) continue;
     // The authors' extra map is applied to every head.
     const bool every_head = name.find("head_mix_weight") != std::string::npos;

@@ -36,10 +36,24 @@ double memberships(const HeadGroupConfig& group, std::int64_t n) {
   return 1.0 + kWithoutAny;
 }
 
+// Places in lists of keys of their own, which all heads share: the rectangles of windows of two dimensions overlap.
+double key_places_a_token(const HeadGroupConfig& group) {
+  const auto share = [](std::int64_t part, std::int64_t whole) {
+    return static_cast<double>(part) / static_cast<double>(whole);
+  };
+  if (const auto* fixed = std::get_if<FixedPattern>(&group.pattern)) return share(fixed->summary, fixed->stride);
+  const auto* local = std::get_if<Local2dPattern>(&group.pattern);
+  if (local == nullptr) return 0.0;
+  const std::int64_t columns = std::min(local->columns, local->image_width);
+  const std::int64_t strip = std::min(local->columns + 2 * local->beside, local->image_width);
+  return share(local->rows + local->above, local->rows) * share(strip, columns);
+}
+
 // Offsets of a token's entries; then list, group, rank and view of each membership (ops/attend/plan.h,
 // visibility.h).
 double plan_bytes_a_token(const HeadGroupConfig& group, std::int64_t n) {
-  return static_cast<double>(group.heads) * (8.0 + memberships(group, n) * (4 + 8 + 4 + 16));
+  return static_cast<double>(group.heads) * (8.0 + memberships(group, n) * (4 + 8 + 4 + 16)) +
+         4.0 * key_places_a_token(group);
 }
 
 // Bytes of a number that is kept as products read it.

@@ -93,9 +93,9 @@ TEST(PatternGallery, CellsObeyTheCaptions) {
     }
   }
   EXPECT_EQ(figure.rows[0].panels[1].caption, "i - 8 < j <= i");
-  EXPECT_EQ(figure.rows[0].panels[3].caption, "(i - j) mod 8 = 0, j <= i");
-  EXPECT_EQ(figure.rows[0].panels[4].caption, "j mod 8 >= 6, j <= i");
-  EXPECT_EQ(figure.rows[0].panels[5].caption, "blocks of 2 x 2 pixels and 1 around, 5 wide");
+  EXPECT_EQ(figure.rows[0].panels[4].caption, "(i - j) mod 8 = 0, j <= i");
+  EXPECT_EQ(figure.rows[0].panels[5].caption, "j mod 8 >= 6, j <= i");
+  EXPECT_EQ(figure.rows[0].panels[6].caption, "blocks of 2 x 2 pixels and 1 around, 5 wide");
 }
 
 TEST(PatternGallery, RefusesLengthsNobodyCouldRead) {
