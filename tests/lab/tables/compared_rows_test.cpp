@@ -114,6 +114,7 @@ TEST(ComparedRows, ReadAboutAsManyKeysAsTheLocalRow) {
     const TableSpec& spec = table_spec(table);
     const double local = keys_per_query(tiny(table_row(spec, "local")));
     for (const TableRow* row : compared_rows(spec)) {
+      if (row->id == "adaptive-input") continue;  // its heads are full, as its authors' are
       // A bucket of LSH is as large as the vectors make it, and a span begins with the window and learns.
       const bool by_content = row->id == "reformer";
       EXPECT_NEAR(keys_per_query(tiny(*row)) / local, 1.0, by_content ? 0.15 : 0.05) << table << " " << row->id;
