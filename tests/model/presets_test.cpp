@@ -109,6 +109,103 @@ TEST(PresetWeights, StacksOfImagesHaveThoseOfTheFacts) {
   EXPECT_EQ(count_parameters(preset_of("imagenet64-code")).total(), 203'040'000) << "docs/facts.md D: 203 M";
 }
 
+// One layer of the systems that the paper compares with: projections of all heads, relative tables of keys and values,
+// feed-forward layer, norms.
+struct OthersLayer {
+  std::int64_t width = 0;
+  std::int64_t hidden = 0;
+  std::int64_t head_dim = 0;
+  std::int64_t largest_offset = 0;  // 0: no relative positions
+  std::int64_t projections = 4;     // queries, keys, values, output; of shared queries and keys 3
+
+  std::int64_t weights() const {
+    const std::int64_t table = largest_offset > 0 ? 2 * (2 * largest_offset + 1) * head_dim : 0;
+    return projections * width * width + table + 2 * width * hidden + hidden + width + 4 * width;
+  }
+};
+
+// Values of three channels and a start symbol, rows and columns for each channel, the output layer.
+std::int64_t image_ends(std::int64_t side, std::int64_t width) {
+  return 3 * 256 * width + width + 2 * side * 3 * width + 256 * width + 256;
+}
+
+// Dai et al. 2019, Table 2: 277 M. Their map of positions has 1,024 x 1,024 numbers per layer, our tables 512,256.
+TEST(PresetWeights, TransformerXlOfEnwik8HasThoseOfDaiEtAlButForPositions) {
+  const OthersLayer layer{.width = 1024, .hidden = 3072, .head_dim = 128, .largest_offset = 1000};
+  const std::int64_t tied_ends = 256 * 1024 + 256;
+  EXPECT_EQ(weights_of("enwik8-transformer-xl"), 24 * layer.weights() + tied_ends);
+  const std::int64_t theirs = 24 * (layer.weights() - 2 * 2001 * 128 + 1024 * 1024) + tied_ends;
+  EXPECT_NEAR(millions(theirs), 277, 1);
+}
+
+// Rae et al. print no width; a convolution over `rate` tokens for each layer is all that compression adds.
+TEST(PresetWeights, CompressionAddsAConvolutionPerLayer) {
+  const OthersLayer layer{.width = 1024, .hidden = 4096, .head_dim = 64, .largest_offset = 1000};
+  const std::int64_t tied_ends = 32'001 * 1024 + 32'000;
+  EXPECT_EQ(weights_of("pg19-transformer-xl"), 36 * layer.weights() + tied_ends);
+  EXPECT_EQ(weights_of("pg19-compressive-transformer") - weights_of("pg19-transformer-xl"), 36 * 2 * 1024 * 1024);
+}
+
+// Child et al. 2019, Table 1: 95 M and 152 M.
+TEST(PresetWeights, SparseTransformersHaveThoseOfChildEtAl) {
+  const OthersLayer layer{.width = 512, .hidden = 2048, .head_dim = 64};
+  const std::int64_t positions = (96 + 128) * 512;
+  const std::int64_t text = 30 * layer.weights() + 2 * 512 + 256 * 512 + positions + 256 * 512 + 256;
+  EXPECT_EQ(weights_of("enwik8-sparse-transformer"), text);
+  EXPECT_NEAR(millions(text), 95, 0.5);
+  const std::int64_t images = 48 * layer.weights() + 2 * 512 + image_ends(64, 512);
+  EXPECT_EQ(weights_of("imagenet64-sparse-transformer"), images);
+  EXPECT_NEAR(millions(images), 152, 0.5);
+}
+
+// Sukhbaatar et al. 2019, Table 2: 209 M with one table of 8,192 positions for all layers; ours are two per layer.
+TEST(PresetWeights, AdaptiveTransformerOfEnwik8HasThoseOfSukhbaatarEtAlButForPositions) {
+  const OthersLayer layer{.width = 768, .hidden = 4096, .head_dim = 96, .largest_offset = 1024};
+  const std::int64_t ends = 2 * 256 * 768 + 256;
+  const std::int64_t spans = 24 * 8;
+  EXPECT_EQ(weights_of("enwik8-adaptive-transformer"), 24 * layer.weights() + spans + ends);
+  OthersLayer without = layer;
+  without.largest_offset = 0;
+  EXPECT_NEAR(millions(24 * without.weights() + spans + ends + 96 * 8192), 209, 0.5);
+}
+
+// 20,000 + 20,000 + 160,000 + 67,735 words; each band's vectors four times narrower and mapped back, a symbol and its
+// bias for each further band, a bias for each word, a start symbol.
+std::int64_t banded_ends(std::int64_t width) {
+  const std::int64_t second = width / 4;
+  const std::int64_t third = width / 16;
+  const std::int64_t fourth = width / 64;
+  const std::int64_t tables =
+      20'000 * width + (20'000 + width) * second + (160'000 + width) * third + (67'735 + width) * fourth;
+  return tables + 3 * width + 3 + 267'735 + width;
+}
+
+// Dai et al. 2019, Table 1: 257 M, though their script makes 283 M; Sukhbaatar et al. 2019b: 133 M.
+TEST(PresetWeights, ModelsOfWordsHaveThoseOfTheirPapersButForPositions) {
+  const OthersLayer xl{.width = 1024, .hidden = 4096, .head_dim = 64, .largest_offset = 1000};
+  EXPECT_EQ(weights_of("wikitext103-transformer-xl"), 18 * xl.weights() + banded_ends(1024));
+  EXPECT_NEAR(millions(18 * (xl.weights() - 2 * 2001 * 64 + 1024 * 1024) + banded_ends(1024)), 283, 0.5)
+      << "by their script; printed are 257 M";
+  const OthersLayer adaptive{.width = 512, .hidden = 2048, .head_dim = 64, .largest_offset = 1024};
+  EXPECT_EQ(weights_of("wikitext103-adaptive-transformer"), 36 * (adaptive.weights() + 8) + banded_ends(512));
+  OthersLayer without = adaptive;
+  without.largest_offset = 0;
+  EXPECT_NEAR(millions(36 * without.weights() + banded_ends(512) + 64 * 2048), 133, 2);
+}
+
+TEST(PresetWeights, ReformersShareQueriesAndKeys) {
+  const OthersLayer layer{.width = 1024, .hidden = 4096, .head_dim = 128, .projections = 3};
+  EXPECT_EQ(weights_of("imagenet64-reformer"), 3 * layer.weights() + 2 * 1024 + image_ends(64, 1024));
+  const std::int64_t positions = (128 + 512) * 1024;
+  EXPECT_EQ(weights_of("enwik8-reformer"), 12 * layer.weights() + 2 * 1024 + 2 * 256 * 1024 + 256 + positions);
+}
+
+// Windows have no weights.
+TEST(PresetWeights, WindowsInTwoDimensionsHaveThoseOfWindowsInRasterOrder) {
+  EXPECT_EQ(weights_of("imagenet64-image-transformer"), weights_of("imagenet64-local"));
+  EXPECT_EQ(weights_of("tiny-cifar10-local2d"), weights_of("tiny-cifar10-local"));
+}
+
 TEST(PresetWeights, ThePaperHasNoMapOfHeadsAndNoKeysThatNothingReads) {
   const std::int64_t tables = 2 * (2 * 513 + 1) * 64 + 2 * (2 * 256 + 1) * 64;  // of local heads; inside clusters
   const std::int64_t keys = 1024 * 512;                                         // of the local half of the heads

@@ -29,10 +29,10 @@ TEST(Tables, HaveTheRowsOfThePaper) {
     std::size_t rows, literature;
   };
   const std::map<std::string, Expected> expected{{"cifar10-ablation", {27, 0}},
-                                                 {"wikitext103", {8, 5}},
-                                                 {"enwik8", {6, 4}},
-                                                 {"imagenet64", {8, 6}},
-                                                 {"pg19", {4, 2}},
+                                                 {"wikitext103", {8, 2}},
+                                                 {"enwik8", {7, 1}},
+                                                 {"imagenet64", {9, 4}},
+                                                 {"pg19", {4, 0}},
                                                  {"step-time", {2, 0}},
                                                  {"shared-qk", {3, 0}},
                                                  {"jsd", {1, 0}},
@@ -76,10 +76,19 @@ TEST(Tables, FiguresAreThoseOfThePaper) {
   EXPECT_EQ(metric("wikitext103", "local"), 19.8);
   EXPECT_EQ(metric("wikitext103", "routing"), 15.8);
   EXPECT_EQ(metric("wikitext103", "transformer-xl"), 18.3);
+  EXPECT_EQ(metric("wikitext103", "adaptive-transformer"), 20.6);
+  EXPECT_EQ(metric("wikitext103", "adaptive-input"), 18.7);
   EXPECT_EQ(metric("enwik8", "t64"), 1.13);
   EXPECT_EQ(metric("enwik8", "routing"), 0.99);
+  EXPECT_EQ(metric("enwik8", "transformer-xl"), 0.99);
+  EXPECT_EQ(metric("enwik8", "sparse-transformer"), 0.99);
+  EXPECT_EQ(metric("enwik8", "adaptive-transformer"), 0.98);
+  EXPECT_FALSE(table_row(table_spec("enwik8"), "reformer").paper_metric) << "not in the paper";
   EXPECT_EQ(metric("imagenet64", "local"), 3.48);
+  EXPECT_EQ(metric("imagenet64", "sparse-transformer"), 3.44);
   EXPECT_EQ(metric("imagenet64", "reformer"), 3.65);
+  EXPECT_FALSE(table_row(table_spec("imagenet64"), "image-transformer").paper_metric) << "the paper's is local";
+  EXPECT_EQ(metric("pg19", "transformer-xl"), 36.3);
   EXPECT_EQ(metric("pg19", "compressive-transformer"), 33.6);
   EXPECT_EQ(metric("pg19", "routing"), 33.2);
   EXPECT_EQ(metric("step-time", "local"), 1.231);
@@ -121,7 +130,13 @@ TEST(Tables, EveryRowHasAValidConfigurationAtBothScalesUnderEverySelection) {
           steps.insert(config.train.steps);
         }
       }
-      EXPECT_EQ(steps.size(), 1U) << spec.name << ": rows must have equal steps";
+      // At paper scale the systems of others keep what their papers print.
+      const bool of_others = std::set<std::string>{"wikitext103", "enwik8", "imagenet64", "pg19"}.contains(spec.name);
+      if (scale == TableScale::paper && of_others) {
+        EXPECT_GT(steps.size(), 1U) << spec.name;
+      } else {
+        EXPECT_EQ(steps.size(), 1U) << spec.name << ": rows must have equal steps";
+      }
     }
   }
 }
@@ -224,8 +239,8 @@ TEST(SelectRows, ReadsIdsNumbersRangesAndTheBest) {
   EXPECT_EQ(select_rows(spec, "local", {}), Rows{1});
   EXPECT_EQ(select_rows(spec, "6-8,1,routing-h2-l2-w512,7", {}), (Rows{0, 3, 5, 6, 7}));
   EXPECT_EQ(select_rows(spec, "best:2,local", {20, 4, 9}), (Rows{1, 4, 20}));
-  EXPECT_EQ(select_rows(table_spec("enwik8"), "", {}), (Rows{1, 5})) << "without literature";
-  EXPECT_EQ(select_rows(table_spec("enwik8"), "1-3", {}), Rows{1}) << "ranges pass over literature";
+  EXPECT_EQ(select_rows(table_spec("imagenet64"), "", {}), (Rows{4, 5, 6, 7, 8})) << "without literature";
+  EXPECT_EQ(select_rows(table_spec("imagenet64"), "3-5", {}), Rows{4}) << "ranges pass over literature";
 }
 
 TEST(SelectRows, RefusesWhatIsNotThere) {
@@ -233,8 +248,8 @@ TEST(SelectRows, RefusesWhatIsNotThere) {
   const auto refusal = [&](const std::string& text) {
     return message_of<ConfigError>([&] { select_rows(spec, text, {5}); });
   };
-  EXPECT_NE(refusal("7").find("rows 1 to 6"), std::string::npos);
-  EXPECT_NE(refusal("0").find("rows 1 to 6"), std::string::npos);
+  EXPECT_NE(refusal("8").find("rows 1 to 7"), std::string::npos);
+  EXPECT_NE(refusal("0").find("rows 1 to 7"), std::string::npos);
   EXPECT_NE(refusal("5-2").find("FIRST-LAST"), std::string::npos);
   EXPECT_NE(refusal("best:2").find("only 1 routed rows"), std::string::npos);
   EXPECT_NE(refusal("best:x").find("best:K"), std::string::npos);
