@@ -78,7 +78,7 @@ SequenceModel::Hidden SequenceModel::run_decoder(at::Tensor inputs, const Source
   ModelMemory next{.length = context.memory == nullptr ? 0 : context.memory->length};
   for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
     BlockState& state = states_[layer];
-    const at::Tensor inputs = x.values;
+    const at::Tensor layer_inputs = x.values;
     if (context.memory != nullptr) {
       state.past = context.memory->past(layer);
       state.self.wants_usage = config_.memory.compressed > 0 && config_.memory.compression == Compression::most_used;
@@ -89,7 +89,7 @@ SequenceModel::Hidden SequenceModel::run_decoder(at::Tensor inputs, const Source
     // Each layer its own view, so that a layer's gradients are summed first, recomputed or not.
     if (memory.values.defined()) state.cross.memory = memory.values.view(memory.values.sizes());
     run_block(layers_[layer], state, context, x);
-    if (context.memory != nullptr) remember_layer(layer, inputs, context, next, x);
+    if (context.memory != nullptr) remember_layer(layer, layer_inputs, context, next, x);
     state.self.wants_usage = false;
     state.self.usage = at::Tensor();
   }
