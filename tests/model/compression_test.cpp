@@ -208,7 +208,9 @@ TEST(Compression, NothingIsLostInEvaluationAndWithoutAConvolution) {
     model->train();
     const SequenceModel::Loss first = model->loss(text.narrow(1, 0, 12), {.memory = &memory});
     EXPECT_EQ(first.reconstruction.defined(), compression == Compression::convolution);
-    if (first.reconstruction.defined()) EXPECT_EQ(first.reconstruction.sum().item<double>(), 0.0) << "nothing left yet";
+    if (first.reconstruction.defined()) {
+      EXPECT_EQ(first.reconstruction.sum().item<double>(), 0.0) << "nothing left yet";
+    }
     model->eval();
     EXPECT_FALSE(model->loss(text.narrow(1, 12, 12), {.memory = &memory}).reconstruction.defined());
   }
