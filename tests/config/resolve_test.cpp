@@ -154,7 +154,8 @@ TEST(Environment, EveryKeyHasItsOwnVariableThatSetsIt) {
   expected.model.image_height = 0;  // images have no source for the encoder
   expected.model.image_width = 0;
   expected.train.source_length = 2048;
-  expected.data.key_first = false;  // only recall has facts
+  expected.memory.length = expected.memory.compressed = expected.eval.memory = 0;  // nor do encoders remember
+  expected.data.key_first = false;                                                 // only recall has facts
   for (const std::string& key : experiment_keys()) {
     EXPECT_TRUE(variables.insert(variable_of_key(key)).second) << variable_of_key(key) << " has two meanings";
     sources.environment.emplace_back(variable_of_key(key), get_key(expected, key));

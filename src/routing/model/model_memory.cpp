@@ -69,8 +69,9 @@ void ModelMemory::set_tensors(const std::map<std::string, at::Tensor>& tensors) 
   compressed = all_of(kCompressed);
   last_tokens = at::Tensor();
   if (const auto last = tensors.find(kLastTokens); last != tensors.end()) last_tokens = last->second;
-  require<InputError>(tensors.size() == layers.size() + (last_tokens.defined() ? 1 : 0), "a memory of ", tensors.size(),
-                      " tensors, of which ", layers.size(), " are layers in their order");
+  require<InputError>(tensors.size() == layers.size() + compressed.size() + (last_tokens.defined() ? 1 : 0),
+                      "a memory of ", tensors.size(), " tensors, of which ", layers.size(), " and ", compressed.size(),
+                      " are layers in their order");
 }
 
 std::int64_t ModelMemory::bytes() const {
