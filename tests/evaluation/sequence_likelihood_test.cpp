@@ -54,6 +54,7 @@ std::vector<ContentCase> split_cases() {
   ExperimentConfig fixed = split_experiment("fixed");
   fixed.patterns.local.pattern = LocalPattern{.form = LocalForm::block, .window = 30, .flange = 0};
   fixed.model.positions = PositionKind::factored;
+  fixed.train.sequence_length = kTokens + 20;  // its tables of places end there
   cases.push_back({"fixed", fixed});
   ExperimentConfig image = split_experiment("local2d");
   image.model.image_height = 20;

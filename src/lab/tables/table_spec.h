@@ -1,8 +1,8 @@
 // The paper's tables as data: which rows there are, what was printed, and how each row is trained here.
 //
 // A row has the same meaning at both scales; only sizes differ. `paper` is as printed (presets/…-paper and their
-// twins), `tiny` what two cores can do. Systems that the authors did not train are rows like theirs where they are built
-// here; the rest is literature: printed, never run.
+// twins), `tiny` what two cores can do. Systems that the authors did not train are rows like theirs where they are
+// built here; the rest is literature: printed, never run.
 #pragma once
 
 #include "routing/config/experiment.h"
