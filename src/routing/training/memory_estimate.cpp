@@ -69,6 +69,13 @@ Kept kept_numbers(const ExperimentConfig& config) {
   return {.dense = kHalf, .attention = attend_keeps_halves(MatmulPrecision::bf16) ? kHalf : kNumber};
 }
 
+// Bytes per token of heads that stand side by side again, for the output layer.
+std::int64_t side_by_side_bytes(const AttentionConfig& attention, const Kept& kept) {
+  const std::int64_t all = total_heads(attention) * head_dim(attention) * kept.dense;
+  const bool copied = attention.head_groups.size() > 1 || kept.dense < kNumber;
+  return (copied ? all : 0) + (attention.head_mix ? all : 0);
+}
+
 // Bytes per token that the attention of a layer keeps beside its input, as multi_head.cpp makes them.
 std::int64_t attention_bytes(const AttentionConfig& attention, const Kept& kept) {
   const std::int64_t dim = head_dim(attention);
@@ -103,10 +110,7 @@ std::int64_t attention_bytes(const AttentionConfig& attention, const Kept& kept)
   // Rows of float32 are views of what the projections made, and keep all of it.
   if (keeps_keys && !kept.rounds()) bytes += key_heads * dim * kNumber;
   if (keeps_queries && kept.rounds()) bytes += all * kNumber;
-  // Heads side by side again, for the output layer.
-  if (attention.head_groups.size() > 1 || kept.dense < kNumber) bytes += all * kept.dense;
-  if (attention.head_mix) bytes += all * kept.dense;
-  return bytes;
+  return bytes + side_by_side_bytes(attention, kept);
 }
 
 std::int64_t layer_bytes(const ExperimentConfig& config, std::int64_t layer) {
@@ -124,14 +128,16 @@ std::int64_t layer_bytes(const ExperimentConfig& config, std::int64_t layer) {
          attention_bytes(attention_of_layer(config, layer), kept) + feedforward;
 }
 
-// Remembered tokens of one stream and layer: they are kept twice for the time of a step, normalised, and joined with
-// the segment; their keys and values are attended, and their queries and outputs are there though nobody asks for them.
+// Remembered tokens of one stream and layer: for the time of a step there are those that are read and those that will
+// be, and what projections read of them. Their keys and values are attended; their queries and outputs are there though
+// nobody asks for them, but no output layer reads them.
 std::int64_t memory_bytes(const ExperimentConfig& config, std::int64_t layer) {
   const Kept kept = kept_numbers(config);
   const std::int64_t width = config.model.width;
   const std::int64_t stays = 2 * width * kNumber;
+  const AttentionConfig attention = attention_of_layer(config, layer);
   const std::int64_t attended =
-      2 * width * kNumber + width * kept.dense + attention_bytes(attention_of_layer(config, layer), kept);
+      width * kept.dense + attention_bytes(attention, kept) - side_by_side_bytes(attention, kept);
   const std::int64_t tokens = config.memory.length + config.memory.compressed;
   return tokens * (config.model.checkpoint_activations ? stays : stays + attended);
 }
