@@ -1,8 +1,7 @@
 // What a model remembers of texts that it reads segment by segment (Dai et al. 2019, Transformer-XL).
 //
-//   past of a layer = compressed tokens (compression.h), then the inputs that the layer had for the last `length`
-//   tokens
-//                     of the text, without a graph
+//   past of a layer = compressed tokens (compression.h), then the inputs that it had for the last `length` tokens of
+//                     the text, without a graph
 //   input of the first token of a segment = the last token of the segment before
 //
 // Keys and values of remembered tokens are projected anew with the weights of the day. A forward pass reads the memory
