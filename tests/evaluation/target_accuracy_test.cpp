@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <vector>
 
 namespace routing::target_accuracy_test {
 namespace {
@@ -65,6 +66,30 @@ TEST(ScoreTargets, CountsWhatIsRightAmongRealTargets) {
   score = score_targets(*model, batch, MatmulPrecision::fp32);
   EXPECT_EQ(score.tokens, 9);
   EXPECT_EQ(score.right, 8);
+}
+
+TEST(ScoreTargets, TellsOfEveryRowWithoutPadding) {
+  EncoderDecoder model(copy_experiment(3), at::TensorOptions().dtype(at::kFloat));
+  TokenBatch batch{.tokens = random_tokens(2, 5, 40, 2), .source = random_tokens(2, 4, 40, 1)};
+  batch.valid = at::ones({2, 5}, at::kBool);
+  batch.valid[1][4] = false;
+  batch.source_valid = at::ones({2, 4}, at::kBool);
+  batch.source_valid[0][3] = false;
+  std::vector<std::size_t> tokens;
+  std::vector<std::size_t> sources;
+  double nats = 0.0;
+  const TargetScore score = score_targets(*model, batch, MatmulPrecision::fp32, [&](const ScoredWindow& row) {
+    const auto number = static_cast<std::int64_t>(tokens.size());
+    ASSERT_EQ(row.nats.size(), row.tokens.size());
+    EXPECT_EQ(row.tokens.back(), batch.tokens[number][number == 0 ? 4 : 3].item<std::int64_t>());
+    EXPECT_EQ(row.source.back(), batch.source[number][number == 0 ? 2 : 3].item<std::int64_t>());
+    tokens.push_back(row.tokens.size());
+    sources.push_back(row.source.size());
+    for (const float cost : row.nats) nats += static_cast<double>(cost);
+  });
+  EXPECT_EQ(tokens, (std::vector<std::size_t>{5, 4}));
+  EXPECT_EQ(sources, (std::vector<std::size_t>{3, 4}));
+  EXPECT_NEAR(nats, score.nats, 1e-4);
 }
 
 TEST(ScorePairs, IsTheSumOverBatchesOfAnySize) {

@@ -66,11 +66,16 @@ Command add_eval(CLI::App& program, const ProgramOptions& program_options) {
   add_data_options(*app, *options);
   add_window_options(*app, *options);
   add_recurrence_options(*app, *options);
-  OptionGroup(*app, "Output").flag(kJsonFlag, options->json);
+  OptionGroup output(*app, "Output");
+  output.flag(kJsonFlag, options->json);
+  output.add({"--nats FILE", "also what every token cost: a line of JSON per window with tokens and nats"},
+             options->nats);
   return {app, [options, &program_options] {
             require<ConfigError>(
                 options->by_recurrence || (options->against.empty() && options->context == 0 && options->reach == 0),
                 "--against, --context and --reach are for --by-recurrence; give that too");
+            require<ConfigError>(!options->by_recurrence || options->nats.empty(),
+                                 "--nats and --by-recurrence are two ways to look at single tokens; give one of them");
             model_file(options->run, options->checkpoint);  // says at once what is missing
             return engine(program_options).eval(*options, program_options);
           }};

@@ -22,6 +22,7 @@ struct EvalOptions {
   double subwords_per_word = 0.0;
   bool require_whole = false;
   bool json = false;
+  std::string nats;  // a file for what every token cost; empty: none
   // By recurrence; see eval_recurrence.h.
   bool by_recurrence = false;
   std::int64_t context = 0;

@@ -1,6 +1,7 @@
 #include "eval/eval_recall.h"
 #include "eval/eval_recurrence.h"
 #include "eval/eval_run.h"
+#include "eval/nats_file.h"
 #include "inputs/piped_data.h"
 #include "inputs/run_model.h"
 #include "routing/core/error.h"
@@ -19,7 +20,9 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -92,6 +95,16 @@ Report report_of(const EvalOptions& options, const Dataset& data, const Likeliho
   return report;
 }
 
+std::optional<NatsFile> nats_file_of(const EvalOptions& options) {
+  return options.nats.empty() ? std::nullopt : std::make_optional<NatsFile>(fs::path(options.nats));
+}
+
+// What writes windows into the file, if there is one.
+std::function<void(const ScoredWindow&)> into(std::optional<NatsFile>& file) {
+  if (!file) return {};
+  return [&file](const ScoredWindow& window) { file->add(window); };
+}
+
 // Made-up data: how many targets of pairs, or answers of recall, does the model get right?
 int run_made_up(const EvalOptions& options, const ExperimentConfig& config, const fs::path& path) {
   require<ConfigError>(options.data.empty() && options.split != "all", path.string(), ": was trained on made-up data, ",
@@ -99,6 +112,8 @@ int run_made_up(const EvalOptions& options, const ExperimentConfig& config, cons
   require<ConfigError>(options.stride == 0, path.string(), ": was trained on made-up data, which come in whole ",
                        "sequences; leave out --stride");
   if (config.data.format == DataFormat::recall) {
+    require<ConfigError>(options.nats.empty(), path.string(), ": was trained on the recall task, whose answers are ",
+                         "shown by their distance; --nats is for models of data and of pairs");
     const std::int64_t length = options.sequence_length > 0 ? options.sequence_length : config.train.sequence_length;
     const std::int64_t sequences = std::max<std::int64_t>(1, options.limit_tokens / length);
     return eval_recall({.model = path,
@@ -113,12 +128,15 @@ int run_made_up(const EvalOptions& options, const ExperimentConfig& config, cons
   const SequencePairs pairs(sequence_task_options(config));
   const std::int64_t of_a_pair = pairs.options().longest + 1;
   EncoderDecoder model = load_encoder_decoder(path);
+  std::optional<NatsFile> nats_file = nats_file_of(options);
   const TargetScore score = score_pairs(
       *model, pairs,
       {.part = options.split,
        .pairs = options.limit_tokens > 0 ? std::max<std::int64_t>(1, options.limit_tokens / of_a_pair) : kPairs,
        .batch_size = options.batch_size > 0 ? options.batch_size : config.eval.batch_size,
-       .precision = chosen_precision(options.precision, config)});
+       .precision = chosen_precision(options.precision, config),
+       .scored = into(nats_file)});
+  if (nats_file) nats_file->commit();
   const std::string validity = validity_label(config);
   const std::string format(to_string(config.data.format));
   const std::string audit = audit_text(load_model_notes(path));
@@ -146,11 +164,11 @@ fs::path decoder_only_file(const EvalOptions& options, const std::string& run) {
 RecurrenceResult evaluate_by_recurrence(const EvalOptions& options, const EvalRun& run, TrainingDisplay& display,
                                         Likelihood& likelihood) {
   RecurrenceResult result{.options = recurrence_options(options, run)};
-  const auto into = [&](std::vector<WindowRecurrence>& windows) {
+  const auto classes = [&](std::vector<WindowRecurrence>& windows) {
     return [&](const ScoredWindow& window) { windows.push_back(window_recurrence(window, result.options)); };
   };
   if (options.against.empty()) {
-    likelihood = evaluate(options, run, display, into(result.windows));
+    likelihood = evaluate(options, run, display, classes(result.windows));
     return result;
   }
   // Opened before the first is evaluated, so that what cannot be compared is refused at once.
@@ -158,8 +176,8 @@ RecurrenceResult evaluate_by_recurrence(const EvalOptions& options, const EvalRu
   const EvalRun other = open_eval_run(options, result.against, display);
   require_same_windows(options, run, other);
   result.other_validity = validity_label(other.config());
-  likelihood = evaluate(options, run, display, into(result.windows));
-  evaluate(options, other, display, into(result.other_windows));
+  likelihood = evaluate(options, run, display, classes(result.windows));
+  evaluate(options, other, display, classes(result.other_windows));
   return result;
 }
 
@@ -185,7 +203,9 @@ int run_eval(const EvalOptions& given, const ProgramOptions& program) {
   if (options.by_recurrence) {
     recurrence = evaluate_by_recurrence(options, evaluated, display, likelihood);
   } else {
-    likelihood = evaluate(options, evaluated, display, {});
+    std::optional<NatsFile> nats_file = nats_file_of(options);
+    likelihood = evaluate(options, evaluated, display, into(nats_file));
+    if (nats_file) nats_file->commit();
   }
   const double rule = options.subwords_per_word > 0.0 ? options.subwords_per_word : config.eval.subwords_per_word;
   const ScoredTokens counted = scored_text(likelihood, data, part_name(options));

@@ -13,6 +13,7 @@ struct ScoredWindow {
   std::span<const std::int64_t> tokens = {};
   std::span<const float> nats = {};  // of every token; those before scored_from are context and do not count
   std::int64_t scored_from = 0;
+  std::span<const std::int64_t> source = {};  // what an encoder has read; empty without one
 };
 
 // nats / ln 2.

@@ -6,6 +6,7 @@
 #include "routing/evaluation/likelihood.h"
 
 #include <algorithm>
+#include <vector>
 
 namespace routing {
 namespace {
@@ -21,6 +22,12 @@ at::Tensor mask_of(const PaddedSequences& sequences, std::int64_t rows) {
   at::Tensor mask = at::empty({rows, sequences.length}, at::kBool);
   std::copy(sequences.valid.begin(), sequences.valid.end(), mask.data_ptr<bool>());
   return mask;
+}
+
+// The real tokens of a row.
+std::vector<std::int64_t> real_tokens(const at::Tensor& ids, const at::Tensor& valid, std::int64_t row) {
+  const at::Tensor real = valid.defined() ? ids[row].masked_select(valid[row]) : ids[row].contiguous();
+  return {real.data_ptr<std::int64_t>(), real.data_ptr<std::int64_t>() + real.numel()};
 }
 
 }  // namespace
@@ -39,7 +46,8 @@ TargetScore& TargetScore::operator+=(const TargetScore& other) {
   return *this;
 }
 
-TargetScore score_targets(SequenceModel& model, const TokenBatch& batch, MatmulPrecision precision) {
+TargetScore score_targets(SequenceModel& model, const TokenBatch& batch, MatmulPrecision precision,
+                          const std::function<void(const ScoredWindow&)>& scored) {
   const at::NoGradGuard no_gradient;
   const EvaluationMode mode(model);
   const at::Tensor logits = model.logits(batch, {.precision = precision});
@@ -49,13 +57,20 @@ TargetScore score_targets(SequenceModel& model, const TokenBatch& batch, MatmulP
   TargetScore score;
   NatsSum sum;
   for (std::int64_t row = 0; row < nats.size(0); ++row) {
+    std::vector<float> of_row;
     for (std::int64_t i = 0; i < nats.size(1); ++i) {
       const std::int64_t place = row * nats.size(1) + i;
       if (batch.valid.defined() && !batch.valid[row][i].item<bool>()) continue;
       ++score.tokens;
       score.right += hit.data_ptr<bool>()[place] ? 1 : 0;
       sum.add(nats.data_ptr<double>()[place]);
+      of_row.push_back(static_cast<float>(nats.data_ptr<double>()[place]));
     }
+    if (!scored) continue;
+    const std::vector<std::int64_t> tokens = real_tokens(batch.tokens, batch.valid, row);
+    std::vector<std::int64_t> source;
+    if (batch.source.defined()) source = real_tokens(batch.source, batch.source_valid, row);
+    scored({.tokens = tokens, .nats = of_row, .source = source});
   }
   score.nats = sum.total();
   return score;
@@ -72,7 +87,8 @@ TargetScore score_pairs(SequenceModel& model, const SequencePairs& pairs, const 
     if (which.ranks != nullptr && batch % which.ranks->size() != which.ranks->rank()) continue;
     const std::int64_t first = batch * which.batch_size;
     const std::int64_t rows = std::min(which.batch_size, which.pairs - first);
-    const TargetScore own = score_targets(model, token_batch(pairs.batch(which.part, first, rows)), which.precision);
+    const TargetScore own =
+        score_targets(model, token_batch(pairs.batch(which.part, first, rows)), which.precision, which.scored);
     counts.data_ptr<std::int64_t>()[2 * batch] = own.tokens;
     counts.data_ptr<std::int64_t>()[2 * batch + 1] = own.right;
     nats.data_ptr<double>()[batch] = own.nats;

@@ -3,9 +3,11 @@
 
 #include "routing/data/tasks/sequence_tasks.h"
 #include "routing/distributed/group/rank_group.h"
+#include "routing/evaluation/likelihood.h"
 #include "routing/model/sequence_model.h"
 
 #include <cstdint>
+#include <functional>
 #include <string_view>
 
 namespace routing {
@@ -22,8 +24,10 @@ struct TargetScore {
   TargetScore& operator+=(const TargetScore& other);
 };
 
-// Of one batch, in evaluation mode; the model is left in the mode it was in.
-TargetScore score_targets(SequenceModel& model, const TokenBatch& batch, MatmulPrecision precision);
+// Of one batch, in evaluation mode; the model is left in the mode it was in. `scored`, if not empty, is told of every
+// row: its targets, what each cost, and its source, all without padding.
+TargetScore score_targets(SequenceModel& model, const TokenBatch& batch, MatmulPrecision precision,
+                          const std::function<void(const ScoredWindow&)>& scored = {});
 
 struct PairsToScore {
   std::string_view part = "valid";
@@ -31,6 +35,8 @@ struct PairsToScore {
   std::int64_t batch_size = 4;
   MatmulPrecision precision = MatmulPrecision::fp32;
   RankGroup* ranks = nullptr;  // batches go round the ranks, and each gets the score of all; nothing means alone
+  // As in score_targets(), pair after pair; of several ranks each is told of its own.
+  std::function<void(const ScoredWindow&)> scored = {};
 };
 TargetScore score_pairs(SequenceModel& model, const SequencePairs& pairs, const PairsToScore& which);
 
