@@ -71,6 +71,18 @@ TEST_F(Cli, InfoFollowsTheSettings) {
       << table.out;
 }
 
+TEST_F(Cli, InfoCountsTheKeysOfAMemory) {
+  const Outcome info =
+      run("info --json --preset tiny-enwik8 --set attention.content=full --set train.sequence_length=100 --set "
+          "memory.length=64 --set train.order=contiguous --set "
+          "memory.compressed=8");
+  for (const Json& layer : Json::parse(info.out)["layers"]) {
+    for (const Json& group : layer["groups"]) {
+      EXPECT_EQ(group["keys"], group["pattern"] == "full" ? 172 : 128) << layer;
+    }
+  }
+}
+
 TEST_F(Cli, InfoKnowsTheReachOfCellsAndBlocks) {
   const auto groups = [&](const std::string& settings) {
     return Json::parse(run("info --json " + settings).out)["layers"];

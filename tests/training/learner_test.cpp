@@ -5,7 +5,7 @@
 #include "routing/core/parallel.h"
 #include "routing/evaluation/target_accuracy.h"
 #include "routing/model/weights.h"
-#include "support/small_experiment.h"
+#include "training/random_batches.h"
 
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
@@ -17,24 +17,6 @@
 
 namespace routing::learner_test {
 namespace {
-
-std::vector<TokenBatch> batch_of(const ExperimentConfig& config, std::int64_t index) {
-  std::vector<TokenBatch> batches;
-  for (std::int64_t i = 0; i < config.train.accumulation; ++i) {
-    const std::int64_t number = index * config.train.accumulation + i;
-    batches.push_back({.tokens = random_tokens(config.train.batch_size, config.train.sequence_length,
-                                               config.model.vocab_size, static_cast<std::uint64_t>(number)),
-                       .sample_ids = at::arange(config.train.batch_size, at::kLong) + number * config.train.batch_size,
-                       .index = number});
-  }
-  return batches;
-}
-
-std::map<std::string, at::Tensor> copies(const std::map<std::string, at::Tensor>& tensors) {
-  std::map<std::string, at::Tensor> result;
-  for (const auto& [name, value] : tensors) result[name] = value.clone();
-  return result;
-}
 
 void expect_equal(const std::map<std::string, at::Tensor>& a, const std::map<std::string, at::Tensor>& b,
                   const std::string& what) {
@@ -56,7 +38,7 @@ Trained train(const ExperimentConfig& config, int threads, int steps) {
   set_all_threads(threads);
   Learner learner(config);
   Trained result;
-  for (int i = 0; i < steps; ++i) result.losses.push_back(learner.step(batch_of(config, i)).loss_nats);
+  for (int i = 0; i < steps; ++i) result.losses.push_back(learner.step(batches_of(config, i)).loss_nats);
   result.tensors = copies(named_tensors(learner.model()));
   return result;
 }
@@ -100,7 +82,7 @@ TEST_P(EveryContent, LearnsFourCropsByHeart) {
   config.train.warmup_steps = 20;
   config.train.steps = 2000;
   Learner learner(config);
-  const std::vector<TokenBatch> crops = batch_of(config, 0);
+  const std::vector<TokenBatch> crops = batches_of(config, 0);
   double loss = 0.0;
   for (int step = 0; step < 600; ++step) {
     loss = learner.step(crops).loss_nats;
@@ -126,7 +108,7 @@ TEST(Learner, EveryReportedNumberIsTheSameForAnyNumberOfThreads) {
   for (const int threads : {1, 2}) {
     set_all_threads(threads);
     Learner learner(config);
-    results.push_back(learner.step(batch_of(config, 0)));
+    results.push_back(learner.step(batches_of(config, 0)));
   }
   set_all_threads(before);
   EXPECT_GT(results[0].auxiliary_loss, 0.0);
@@ -147,15 +129,15 @@ TEST(Learner, RestoredStateContinuesWithTheSameBits) {
   ExperimentConfig config = small_experiment();
   config.model.residual_dropout = 0.1;
   Learner whole(config);
-  for (int i = 0; i < 3; ++i) whole.step(batch_of(config, i));
+  for (int i = 0; i < 3; ++i) whole.step(batches_of(config, i));
   const auto model_tensors = copies(named_tensors(whole.model()));
   const auto optimizer_tensors = copies(whole.optimizer_state());
-  for (int i = 3; i < 6; ++i) whole.step(batch_of(config, i));
+  for (int i = 3; i < 6; ++i) whole.step(batches_of(config, i));
 
   Learner restored(config);
   restored.restore(model_tensors, optimizer_tensors, 3, "test");
   EXPECT_EQ(restored.steps_done(), 3);
-  for (int i = 3; i < 6; ++i) restored.step(batch_of(config, i));
+  for (int i = 3; i < 6; ++i) restored.step(batches_of(config, i));
   expect_equal(named_tensors(whole.model()), named_tensors(restored.model()), "restored");
 }
 
@@ -177,7 +159,7 @@ TEST(Learner, AdafactorLearnsCropsByHeartWithTheSameBitsForAnyNumberOfThreads) {
       set_all_threads(threads);
       Learner learner(config);
       losses.emplace_back();
-      for (int step = 0; step < 200; ++step) losses.back().push_back(learner.step(batch_of(config, 0)).loss_nats);
+      for (int step = 0; step < 200; ++step) losses.back().push_back(learner.step(batches_of(config, 0)).loss_nats);
     }
     EXPECT_GT(losses.back().front(), 5.0);
     EXPECT_LT(losses.back().back(), 0.5);
@@ -192,7 +174,7 @@ TEST(Learner, TwoAccumulatedBatchesEqualOneOfTwiceTheSize) {
   ExperimentConfig config = small_experiment("local");
   config.train.batch_size = 4;
   Learner at_once(config);
-  const std::vector<TokenBatch> whole = batch_of(config, 0);
+  const std::vector<TokenBatch> whole = batches_of(config, 0);
   const StepResult expected = at_once.step(whole);
   config.train.batch_size = 2;
   config.train.accumulation = 2;
@@ -209,7 +191,7 @@ TEST(Learner, TwoAccumulatedBatchesEqualOneOfTwiceTheSize) {
 TEST(Learner, ALossThatIsNotFiniteNamesStepAndBatchAndChangesNothing) {
   ExperimentConfig config = small_experiment();
   Learner learner(config);
-  learner.step(batch_of(config, 0));
+  learner.step(batches_of(config, 0));
   const auto moments = copies(learner.optimizer_state());
   {
     const at::NoGradGuard no_gradient;
@@ -217,7 +199,7 @@ TEST(Learner, ALossThatIsNotFiniteNamesStepAndBatchAndChangesNothing) {
   }
   const auto before = copies(named_tensors(learner.model()));
   try {
-    learner.step(batch_of(config, 7));
+    learner.step(batches_of(config, 7));
     FAIL() << "the step should have been refused";
   } catch (const NotFiniteError& error) {
     EXPECT_NE(std::string(error.what()).find("step 2"), std::string::npos) << error.what();

@@ -5,6 +5,7 @@
 #include "routing/evaluation/token_likelihood.h"
 #include "routing/model/compression.h"
 #include "support/segments.h"
+#include "training/random_batches.h"
 #include "training/run_fixture.h"
 
 #include <ATen/Parallel.h>
@@ -17,25 +18,6 @@
 
 namespace routing::memory_training_test {
 namespace {
-
-// Batches of a text that goes on from step to step.
-std::vector<TokenBatch> batches_of(const ExperimentConfig& config, std::int64_t step) {
-  std::vector<TokenBatch> batches;
-  for (std::int64_t i = 0; i < config.train.accumulation; ++i) {
-    const std::int64_t number = step * config.train.accumulation + i;
-    batches.push_back({.tokens = random_tokens(config.train.batch_size, config.train.sequence_length,
-                                               config.model.vocab_size, static_cast<std::uint64_t>(number)),
-                       .sample_ids = at::arange(config.train.batch_size, at::kLong) + number * config.train.batch_size,
-                       .index = number});
-  }
-  return batches;
-}
-
-std::map<std::string, at::Tensor> copies(const std::map<std::string, at::Tensor>& tensors) {
-  std::map<std::string, at::Tensor> result;
-  for (const auto& [name, value] : tensors) result[name] = value.clone();
-  return result;
-}
 
 std::map<std::string, at::Tensor> state_of(Learner& learner) {
   std::map<std::string, at::Tensor> state = copies(named_tensors(learner.model()));

@@ -60,7 +60,7 @@ Reach reach_of(const RoutingPattern& pattern, std::int64_t /*n*/) {
 OrderedJson groups_of_layer(const ExperimentConfig& config, std::int64_t layer) {
   OrderedJson groups = OrderedJson::array();
   for (const HeadGroupConfig& group : attention_of_layer(config, layer).head_groups) {
-    const std::int64_t n = config.train.sequence_length;
+    const std::int64_t n = config.train.sequence_length + config.memory.length + config.memory.compressed;
     const Reach reach = std::visit([&](const auto& pattern) { return reach_of(pattern, n); }, group.pattern);
     OrderedJson facts{{"pattern", pattern_name(group.pattern)},
                       {"heads", group.heads},

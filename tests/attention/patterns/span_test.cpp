@@ -306,6 +306,22 @@ TEST(Span, PenaltyIsThatOfTheMeanSpanOfALayer) {
   EXPECT_FALSE(state.auxiliary_loss.defined());
 }
 
+TEST(Span, PenaltyCountsEveryHeadOfAGroupThatSharesASpan) {
+  HeadGroupConfig one{.pattern = pattern_at(8.0)};
+  std::get<SpanPattern>(one.pattern).penalty = 0.5;
+  HeadGroupConfig two = one;
+  two.heads = 2;
+  MultiHeadAttention layer = layer_of({two, one}, 6);
+  {
+    const at::NoGradGuard no_gradient;
+    parameter(layer, "group1.span_share").fill_(0.25);
+  }
+  layer->train();
+  AttentionState state;
+  layer->forward(random_tensor({1, 5, 6}, 13), state);
+  EXPECT_NEAR(state.auxiliary_loss.item<double>(), 0.5 * (8.0 + 8.0 + 4.0) / 3, 1e-12);
+}
+
 TEST(Span, HeadsOfOneLayerShareTheirTables) {
   const HeadGroupConfig group{.pattern = pattern_at(8.0), .relative = RelativePosition::true_offset, .max_relative = 9};
   MultiHeadAttention layer = layer_of({group, group, group}, 12);
