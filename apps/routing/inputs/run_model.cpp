@@ -10,7 +10,6 @@
 #include "routing/data/tokenizers/tokenizers.h"
 #include "routing/model/weights.h"
 #include "routing/training/learner.h"
-#include "shell/command_line.h"
 
 #include <algorithm>
 #include <string_view>

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -43,6 +44,47 @@ struct Sample {
 // What hears of every token as it comes: sample number s of the result, the draw, and the logits it came from.
 // Returning false ends the sample; the token still counts.
 using TokenListener = std::function<bool(std::size_t sample, const TokenDraw& draw, std::span<const float> logits)>;
+
+// Samples that grow side by side, one token of each at a time: what generate() is made of, for callers that take tokens
+// as they come. The decoder must outlive it.
+class Generation {
+ public:
+  // Throws a ConfigError for options out of range.
+  Generation(Decoder& decoder, const GenerateOptions& options);
+  ~Generation();
+  Generation(const Generation&) = delete;
+  Generation& operator=(const Generation&) = delete;
+
+  // `count` more samples that go on from a prompt, with the numbers first, first + 1, …; the number names the random
+  // stream of a sample, together with options.first_sample. What Decoder::begin throws.
+  void begin(std::span<const std::int32_t> prompt, std::size_t first, std::size_t count);
+  bool goes_on() const { return !active_.empty(); }
+  struct Step {
+    std::size_t sample = 0;
+    TokenDraw draw = {};
+    std::optional<StopReason> stop = std::nullopt;  // set where this was the sample's last token
+  };
+  // The next token of every sample that goes on, in the order of their numbers.
+  std::vector<Step> step(const TokenListener& listener = {});
+
+ private:
+  // A sample that still goes on.
+  struct Active {
+    std::size_t number = 0;
+    std::int64_t sequence = 0;
+    std::int64_t left = 0;                 // tokens it may still get
+    std::int64_t position = 0;             // of the next token
+    std::vector<std::int32_t> seen = {};   // prompt and drawn, for the repetition penalty
+    std::vector<float> first_logits = {};  // after the prompt, until they are used
+  };
+  Step take(Active& active, std::span<const float> all_logits, const TokenListener& listener);
+  void remove_ended();
+
+  Decoder* decoder_;
+  GenerateOptions options_;
+  Sampler sampler_;
+  std::vector<Active> active_;
+};
 
 // Samples of prompt 0 first, then of prompt 1, …. Each prompt is read once per batch. The draw of a token is a function
 // of the seed, the number of the sample and the position, so samples do not depend on batch_size or on each other.

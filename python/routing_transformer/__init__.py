@@ -1,0 +1,41 @@
+"""Routing attention for PyTorch on CPUs: patterns make plans, one operation attends over any plan.
+
+    attend(q, k, v, plan)       attention over a plan, differentiable
+    plans                       the patterns as functions: local, routing, strided, lsh ...
+    RoutingAttention            a torch.nn.Module with local and routed heads
+    Model.load("runs/mine")     a model that `routing train` made
+"""
+
+import torch as _torch  # noqa: F401  (its libraries must be loaded before ours)
+
+from . import plans
+from ._core import (
+    ConfigError,
+    Error,
+    FileError,
+    InputError,
+    Plan,
+    num_threads,
+    set_num_threads,
+)
+from .attention import RoutingAttention, update_centroids
+from .model import Model, Token
+from .operations import attend
+
+__all__ = [
+    "ConfigError",
+    "Error",
+    "FileError",
+    "InputError",
+    "Model",
+    "Plan",
+    "RoutingAttention",
+    "Token",
+    "attend",
+    "num_threads",
+    "plans",
+    "set_num_threads",
+    "update_centroids",
+]
+
+__version__ = "0.1.0"

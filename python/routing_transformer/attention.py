@@ -1,0 +1,320 @@
+"""RoutingAttention: a layer of local and routed heads for models written in PyTorch."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Mapping, Optional, Tuple
+
+import torch
+import torch.distributed
+from torch import Tensor, nn
+
+from . import _core
+from ._core import ConfigError, InputError, Plan
+
+__all__ = ["RoutingAttention", "update_centroids"]
+
+
+class _AddLoss(torch.autograd.Function):
+    """The output as it is; in the backward pass `loss` gets the gradient `scale`, as if it were in the total."""
+
+    @staticmethod
+    def forward(ctx: Any, output: Tensor, loss: Tensor, scale: float) -> Tensor:
+        ctx.scale = scale
+        ctx.loss_shape = loss.shape
+        return output.view_as(output)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tuple[Tensor, Tensor, None]:  # type: ignore[override]
+        return gradient, gradient.new_full(ctx.loss_shape, ctx.scale), None
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return repr(value) if isinstance(value, float) else str(value)
+
+
+class RoutingAttention(nn.Module):
+    """Multi-head attention whose heads read by position (local) or by content (routed).
+
+    A drop-in for ``torch.nn.MultiheadAttention(width, heads, batch_first=True)``: called with the same
+    arguments, returns ``(output, None)``. What a head may read is its pattern's to say, so there is no
+    attn_mask, and no weights come back; ``last_plans`` says what was read.
+
+        attention = RoutingAttention(512, 8, clusters=32, window=256)
+        y, _ = attention(x)                    # x [batch, tokens, width]
+        loss.backward(); optimizer.step()
+        update_centroids(model)                # once after every optimizer.step()
+
+    width, heads     as usual; all weights are [out, in], without biases
+    kind             "causal", "bidirectional" or "cross" (reads `key`, another sequence)
+    content          what the other heads do: "routing", "full", "strided", "fixed", "random", "lsh",
+                     "span", "local2d", or "local" for none
+    content_heads    how many heads follow it; half of them unless told. The others are local
+    clusters         of a routed head
+    window           keys that a head reads: in its window, and in a cluster's list
+    selection        "threshold" and "nearest" are strictly causal, "balanced" is the paper's
+    dropout          of attention probabilities, drawn from torch's generator
+    precision        of products: "fp32", "bf16" or "auto"
+    seed             names the first weights and centroids; layers of one model need different `layer`
+    settings         any other key of docs/configuration.md, such as {"routing.key_shift": 0}
+
+    Centroids and thresholds are buffers: they are in ``state_dict()``, and no optimizer moves them.
+    What heads saw counts once its gradient has flowed, so gradient accumulation adds up and activation
+    checkpointing counts nothing twice; :func:`update_centroids` then moves them. Under
+    DistributedDataParallel it adds what all ranks saw, so that they stay alike.
+
+    Routed heads have a commitment loss (routing.commitment). With ``inject_loss`` its gradient is
+    added in the backward pass, times ``auxiliary_scale``; set that to 1 / N where the loss is divided by
+    N micro-batches. ``auxiliary_loss`` is its value, and carries a graph if ``inject_loss`` is off.
+    """
+
+    batch_first = True
+    _qkv_same_embed_dim = False  # keeps torch.nn.TransformerEncoderLayer off its fused path
+
+    def __init__(
+        self,
+        width: int,
+        heads: int,
+        *,
+        kind: str = "causal",
+        content: str = "routing",
+        content_heads: Optional[int] = None,
+        clusters: int = 16,
+        window: int = 256,
+        selection: str = "threshold",
+        head_dim: Optional[int] = None,
+        dropout: float = 0.0,
+        precision: str = "auto",
+        seed: int = 1,
+        layer: int = 0,
+        inject_loss: bool = True,
+        settings: Optional[Mapping[str, object]] = None,
+    ) -> None:
+        super().__init__()
+        if content_heads is None:
+            content_heads = (heads + 1) // 2
+        keys: Dict[str, object] = {
+            "model.width": width,
+            "model.head_dim": head_dim or 0,
+            "model.attention_dropout": dropout,
+            "model.initial_scale": 1.0,
+            "attention.heads": heads,
+            "attention.content": content,
+            "attention.content_heads": content_heads,
+            "local.window": window,
+            "routing.clusters": clusters,
+            "routing.window": window,
+            "routing.selection": selection,
+            "lsh.window": window,
+            "random.window": window,
+        }
+        keys.update(settings or {})
+        self._arguments: Dict[str, Any] = {
+            "keys": {key: _text(value) for key, value in keys.items()},
+            "kind": kind,
+            "precision": precision,
+            "seed": seed,
+            "layer": layer,
+            "inject_loss": inject_loss,
+        }
+        self.embed_dim = width
+        self.num_heads = heads
+        self._build()
+
+    def _build(self) -> None:
+        """The compiled layer, whose own tensors become parameters and buffers of this module."""
+        given = self._arguments
+        self._layer = _core.AttentionLayer(
+            list(given["keys"].items()), given["kind"], given["seed"], given["layer"]
+        )
+        self.kind: str = given["kind"]
+        self.precision: str = given["precision"]
+        self.inject_loss: bool = given["inject_loss"]
+        self.auxiliary_scale = 1.0
+        self.auxiliary_loss: Optional[Tensor] = None
+        self.last_plans: List[Plan] = []
+        for name, tensor in self._layer.parameters():
+            # The very tensor of the compiled layer: a copy would not be the one that it computes with.
+            tensor.__class__ = nn.Parameter
+            self._owner(name).register_parameter(name.rpartition(".")[2], tensor)
+        for name, tensor in self._layer.buffers():
+            self._owner(name).register_buffer(name.rpartition(".")[2], tensor)
+
+    def _owner(self, name: str) -> nn.Module:
+        owner: nn.Module = self
+        for part in name.split(".")[:-1]:
+            if part not in owner._modules:
+                owner.add_module(part, nn.Module())
+            owner = owner._modules[part]  # type: ignore[assignment]
+        return owner
+
+    # -- copies: pickle, copy.deepcopy and torch.save take the arguments and the tensors ----------------
+
+    def __getstate__(self) -> Dict[str, Any]:
+        kept = {
+            name: value
+            for name, value in self.__dict__.items()
+            if name not in ("_layer", "_modules", "_parameters", "_buffers", "last_plans", "auxiliary_loss")
+        }
+        return {
+            "attributes": kept,
+            "tensors": {name: tensor.detach() for name, tensor in self.state_dict(keep_vars=True).items()},
+            "frozen": [name for name, value in self.named_parameters() if not value.requires_grad],
+        }
+
+    def __setstate__(self, state: Dict[str, Any]) -> None:
+        nn.Module.__init__(self)
+        self._arguments = state["attributes"]["_arguments"]
+        self._build()
+        self.__dict__.update(state["attributes"])
+        with torch.no_grad():
+            for name, tensor in self.state_dict(keep_vars=True).items():
+                value = state["tensors"][name]
+                if tensor.dtype == value.dtype:
+                    tensor.copy_(value)
+                else:
+                    tensor.data = value.clone()
+        for name, value in self.named_parameters():
+            value.requires_grad_(name not in state["frozen"])
+
+    def _apply(self, fn: Any) -> RoutingAttention:  # type: ignore[override]
+        """`.double()` and the like move weights; what centroids are, the compiled layer knows best."""
+        probe = fn(torch.zeros(1))
+        if probe.device.type != "cpu":
+            raise InputError(f"RoutingAttention: computes on the CPU, but was to go to {probe.device}")
+        if probe.dtype not in (torch.float32, torch.float64):
+            raise InputError(
+                f"RoutingAttention: weights are float32 or float64, not {probe.dtype}; "
+                "for products of bfloat16 set precision='bf16' or use autocast"
+            )
+        for parameter in self.parameters():
+            parameter.data = fn(parameter.data)
+            if parameter.grad is not None:
+                parameter.grad.data = fn(parameter.grad.data)
+        return self
+
+    # -- the pass itself --------------------------------------------------------------------------------
+
+    def forward(
+        self,
+        query: Tensor,
+        key: Optional[Tensor] = None,
+        value: Optional[Tensor] = None,
+        key_padding_mask: Optional[Tensor] = None,
+        need_weights: bool = False,
+        attn_mask: Optional[Tensor] = None,
+        query_padding_mask: Optional[Tensor] = None,
+        **_unused: object,
+    ) -> Tuple[Tensor, None]:
+        """query [batch, tokens, width] -> (output of the same shape, None).
+
+        key_padding_mask is bool [batch, keys], True for padding; padded rows of the output are zero.
+        In cross-attention `key` is what is read, and the queries' own padding is query_padding_mask.
+        """
+        if need_weights or attn_mask is not None:
+            raise InputError(
+                "RoutingAttention: the pattern says what is read: there are no weights to give back and "
+                "no attn_mask; pass need_weights=False, and kind='causal' for a causal mask"
+            )
+        cross = self.kind == "cross"
+        if not cross and ((key is not None and key is not query) or (value is not None and value is not query)):
+            raise InputError(
+                f"RoutingAttention: kind is '{self.kind}', which reads its own input, but another key or "
+                "value was given; use kind='cross'"
+            )
+        if cross and (key is None or (value is not None and value is not key)):
+            raise InputError("RoutingAttention: kind is 'cross', which needs one sequence to read as key")
+        input_type = query.dtype
+        precision = self.precision
+        weight = next(self.parameters())
+        if input_type == torch.bfloat16:
+            query, precision = query.to(weight.dtype), "bf16"
+            key = key.to(weight.dtype) if cross and key is not None else key
+        step, sample_ids = 0, None
+        if self.training:
+            # From torch's generator, so that a pass which checkpointing repeats draws the same again.
+            step = int(torch.randint(2**61, ()))
+            rank = torch.distributed.get_rank() if _is_distributed() else 0
+            sample_ids = torch.arange(query.shape[0]) + (step + rank * query.shape[0])
+        done = self._layer.forward(
+            query,
+            key if cross else None,
+            query_padding_mask if cross else key_padding_mask,
+            key_padding_mask if cross else None,
+            sample_ids,
+            step,
+            precision,
+            self.training,
+        )
+        self.last_plans = done.plans
+        output = done.output
+        if self.training:
+            output = self._count(output, done)
+        return (output if output.dtype == input_type else output.to(input_type)), None
+
+    def _count(self, output: Tensor, done: _core.LayerForward) -> Tensor:
+        """What heads saw counts when the gradient comes: once, whoever repeats the pass."""
+        loss = done.auxiliary_loss
+        self.auxiliary_loss = loss if not self.inject_loss or loss is None else loss.detach()
+        if not output.requires_grad:
+            return output
+        if self.inject_loss and loss is not None and loss.requires_grad:
+            output = _AddLoss.apply(output, loss, self.auxiliary_scale)
+        if self._layer.is_routed:
+            totals = [done.totals]
+            layer = self._layer
+
+            def count(_gradient: Tensor) -> None:
+                if totals:
+                    layer.add_totals(totals.pop())
+
+            output.register_hook(count)
+        return output
+
+    def update_centroids(self) -> List[Dict[str, Any]]:
+        """Moves centroids and thresholds by what was seen since the last call; once after each step.
+
+        Returns the health of every group of routed heads (docs/routing.md): occupancy, entropies, dead
+        centroids. With ranks, all of them must call. Spans of `content="span"` are clamped too.
+        """
+        if _is_distributed() and self._layer.is_routed:
+            everyone: List[Any] = [None] * torch.distributed.get_world_size()
+            torch.distributed.all_gather_object(everyone, self._layer.take_pending())
+            for totals in everyone:
+                self._layer.add_totals(totals)
+        return self._layer.update()
+
+    def forget_seen(self) -> None:
+        """Forgets what heads saw since the last update, for a step that is skipped."""
+        self._layer.take_pending()
+
+    def extra_repr(self) -> str:
+        keys = self._arguments["keys"]
+        local = int(keys["attention.heads"]) - int(keys["attention.content_heads"])
+        return (
+            f"{self.embed_dim}, {self.num_heads}, kind={self.kind!r}, "
+            f"{local} local + {keys['attention.content_heads']} {keys['attention.content']}"
+        )
+
+
+def _is_distributed() -> bool:
+    return (
+        torch.distributed.is_available()
+        and torch.distributed.is_initialized()
+        and torch.distributed.get_world_size() > 1
+    )
+
+
+def update_centroids(model: nn.Module) -> Dict[str, List[Dict[str, Any]]]:
+    """Calls update_centroids() of every RoutingAttention in the model: once after each optimizer.step().
+
+    Returns their statistics by module name.
+    """
+    if not isinstance(model, nn.Module):
+        raise ConfigError(f"update_centroids: needs a torch.nn.Module, but got {type(model).__name__}")
+    return {
+        name: module.update_centroids()
+        for name, module in model.named_modules()
+        if isinstance(module, RoutingAttention)
+    }
