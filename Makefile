@@ -5,7 +5,7 @@ JOBS ?= $(shell nproc)
 PRESET ?= release
 BUILD := build/$(PRESET)
 
-.PHONY: help setup configure build test quickstart format lint clean
+.PHONY: help setup configure build test python quickstart format lint clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -23,6 +23,12 @@ build: configure ## build the program: build/release/routing (PRESET=debug or as
 test: configure ## build everything and run every test
 	cmake --build $(BUILD) -j $(JOBS)
 	ctest --test-dir $(BUILD) -j $(JOBS) --output-on-failure
+
+python: configure ## build and test the Python package and pack its wheel: build/release/python/dist
+	cmake --build $(BUILD) --target routing routing_python attend_file -j $(JOBS)
+	ctest --test-dir $(BUILD) -R '^python\.' -j $(JOBS) --output-on-failure
+	/usr/bin/python3 -m pip wheel --quiet --no-index --no-deps --wheel-dir $(BUILD)/python/dist ./python
+	@ls $(BUILD)/python/dist/*.whl
 
 quickstart: build ## build, train a small model for three minutes, evaluate it, draw curves and patterns: runs/quickstart
 	$(BUILD)/routing quickstart --out runs/quickstart

@@ -18,7 +18,9 @@ class _AddLoss(torch.autograd.Function):
     """The output as it is; in the backward pass `loss` gets the gradient `scale`, as if it were in the total."""
 
     @staticmethod
-    def forward(ctx: Any, output: Tensor, loss: Tensor, scale: float) -> Tensor:
+    def forward(  # type: ignore[override]
+        ctx: Any, output: Tensor, loss: Tensor, scale: float
+    ) -> Tensor:
         ctx.scale = scale
         ctx.loss_shape = loss.shape
         return output.view_as(output)
@@ -137,6 +139,7 @@ class RoutingAttention(nn.Module):
         for name, tensor in self._layer.parameters():
             # The very tensor of the compiled layer: a copy would not be the one that it computes with.
             tensor.__class__ = nn.Parameter
+            assert isinstance(tensor, nn.Parameter)
             self._owner(name).register_parameter(name.rpartition(".")[2], tensor)
         for name, tensor in self._layer.buffers():
             self._owner(name).register_buffer(name.rpartition(".")[2], tensor)
@@ -299,11 +302,8 @@ class RoutingAttention(nn.Module):
 
 
 def _is_distributed() -> bool:
-    return (
-        torch.distributed.is_available()
-        and torch.distributed.is_initialized()
-        and torch.distributed.get_world_size() > 1
-    )
+    there = torch.distributed.is_available() and torch.distributed.is_initialized()
+    return bool(there and torch.distributed.get_world_size() > 1)
 
 
 def update_centroids(model: nn.Module) -> Dict[str, List[Dict[str, Any]]]:

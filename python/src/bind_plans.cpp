@@ -221,7 +221,9 @@ Plan make_plan(const PlanQuestion& question, const PlanContent& content) {
 }  // namespace
 
 void bind_plans(py::module_& module) {
-  py::class_<Plan>(module, "Plan")
+  py::class_<Plan>(module, "Plan",
+                   "Which keys every query may read: groups of queries and keys as tensors (docs/architecture.md).\n\n"
+                   "Made by routing_transformer.plans, or of lists of one's own, which are checked.")
       .def(py::init([](std::int64_t batch, std::int64_t heads, std::int64_t num_queries, std::int64_t num_keys,
                        const at::Tensor& query_order, const at::Tensor& key_order, const at::Tensor& groups,
                        const at::Tensor& unit_offsets, bool causal, MaybeCount lookback, MaybeCount lookahead,
