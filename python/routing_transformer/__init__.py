@@ -16,6 +16,7 @@ from ._core import (
     InputError,
     Plan,
     num_threads,
+    reuse_tensor_memory,
     set_num_threads,
 )
 from .attention import RoutingAttention, update_centroids
@@ -34,6 +35,7 @@ __all__ = [
     "attend",
     "num_threads",
     "plans",
+    "reuse_tensor_memory",
     "set_num_threads",
     "update_centroids",
 ]

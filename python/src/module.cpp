@@ -3,6 +3,7 @@
 #include "routing/config/words.h"
 #include "routing/core/error.h"
 #include "routing/core/parallel.h"
+#include "routing/ops/tensor_memory.h"
 #include "routing/training/learner.h"
 
 namespace routing::python {
@@ -62,6 +63,11 @@ PYBIND11_MODULE(_core, module) {
   bind_layer(module);
   bind_model(module);
   bind_generation(module);
-  module.def("num_threads", &routing::num_threads);
-  module.def("set_num_threads", &routing::set_num_threads, py::arg("threads"));
+  module.def("num_threads", &routing::num_threads, "Threads of this package: all cores unless told.");
+  module.def("set_num_threads", &routing::set_num_threads, py::arg("threads"),
+             "How many threads attention and models of this package use; torch's own are torch.set_num_threads().");
+  module.def("reuse_tensor_memory", &routing::reuse_tensor_memory,
+             "From now on torch's CPU tensors of a mebibyte and more come from a pool that keeps freed blocks, as in\n"
+             "the program `routing`: passes over long sequences need not ask the system for memory again. Holds for\n"
+             "the whole process, which then keeps what it has used; call it at the start, or not at all.");
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+import re
 import subprocess
 import sys
 from typing import Callable
@@ -48,3 +49,15 @@ def test_comparing_with_eager(tmp_path: pathlib.Path) -> None:
         "compare_with_eager.py", "--tokens", "64,128", "--window", "16", "--repeats", "2", "--out", str(out)
     )
     assert "eager / ours" in said and is_picture(out)
+
+
+def test_code_of_the_documents_runs(runs: Callable[[str], pathlib.Path], tmp_path: pathlib.Path) -> None:
+    book = tmp_path / "book.txt"
+    book.write_text(SENTENCE * 5, encoding="utf-8")
+    for page in ("README.md", "docs/python.md"):
+        text = (ROOT / page).read_text(encoding="utf-8")
+        blocks = re.findall(r"```python\n(.*?)```", text, re.S)
+        assert blocks
+        code = "\n".join(blocks).replace("book.txt", str(book))
+        code = re.sub(r"runs/\w+", str(runs("text")), code)
+        exec(compile(code, page, "exec"), {})

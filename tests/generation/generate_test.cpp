@@ -66,6 +66,43 @@ TEST(Generate, SamplesAreTheDrawsOfOneTokenAfterTheOther) {
   }
 }
 
+TEST(Generate, SamplesThatJoinLaterAreTheSame) {
+  const auto decoder = make_decoder(model_of("routing"));
+  const std::vector<Ids> prompts{{1, 2, 3}, {4}};
+  const GenerateOptions options{.max_new_tokens = 9};
+  const std::vector<Sample> expected = generate(*decoder, prompts, options);
+  Generation generation(*decoder, options);
+  generation.begin(prompts[0], 0, 1);
+  std::vector<Ids> tokens(2);
+  std::vector<std::int64_t> ends;
+  for (int round = 0; generation.goes_on(); ++round) {
+    if (round == 4) generation.begin(prompts[1], 1, 1);
+    for (const Generation::Step& step : generation.step()) {
+      tokens.at(step.sample).push_back(step.draw.token);
+      if (step.stop) ends.push_back(round);
+    }
+  }
+  EXPECT_EQ(tokens, (std::vector<Ids>{expected[0].tokens, expected[1].tokens}));
+  EXPECT_EQ(ends, (std::vector<std::int64_t>{8, 12}));
+  EXPECT_TRUE(generation.step().empty());
+}
+
+TEST(Generate, AGenerationThatIsLeftDropsItsSequences) {
+  const auto decoder = make_decoder(model_of("routing"));
+  std::vector<std::int64_t> numbers;
+  for (int time = 0; time < 2; ++time) {
+    {
+      Generation generation(*decoder, {.max_new_tokens = 9});
+      generation.begin(Ids{1, 2, 3}, 0, 2);
+      generation.step();
+    }
+    // A place that was given back is the next one's.
+    numbers.push_back(decoder->begin(Ids{1}).sequence);
+    decoder->drop(numbers.back());
+  }
+  EXPECT_EQ(numbers[0], numbers[1]);
+}
+
 TEST(Generate, SamplesDoNotDependOnHowManyAreDecodedTogether) {
   const auto model = model_of("routing");
   const std::vector<Ids> prompts{{1, 2, 3}, {4}};
