@@ -5,7 +5,7 @@ JOBS ?= $(shell nproc)
 PRESET ?= release
 BUILD := build/$(PRESET)
 
-.PHONY: help setup configure build test python quickstart format lint clean
+.PHONY: help setup configure build test python package quickstart format lint clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -29,6 +29,11 @@ python: configure ## build and test the Python package and pack its wheel: build
 	ctest --test-dir $(BUILD) -R '^python\.' -j $(JOBS) --output-on-failure
 	/usr/bin/python3 -m pip wheel --quiet --no-index --no-deps --wheel-dir $(BUILD)/python/dist ./python
 	@ls $(BUILD)/python/dist/*.whl
+
+package: build ## build the Debian packages routing and routing-dev: build/release/packages (docs/installing.md)
+	@scripts/setup packages-package.txt
+	@rm -rf $(BUILD)/packages
+	cd $(BUILD) && cpack -G DEB
 
 quickstart: build ## build, train a small model for three minutes, evaluate it, draw curves and patterns: runs/quickstart
 	$(BUILD)/routing quickstart --out runs/quickstart

@@ -67,3 +67,16 @@ function(routing_room room)
     routing_join_torch_sources(${target} "${arg_PLAIN}")
   endif()
 endfunction()
+
+# Adds a source to the target whose `function`, declared in `header`, returns the names and texts of these files. A
+# changed file makes it anew.
+function(routing_embed_files target header function files)
+  set(source ${CMAKE_CURRENT_BINARY_DIR}/${function}.cpp)
+  set(script ${PROJECT_SOURCE_DIR}/cmake/embed_files.cmake)
+  list(JOIN files "," list)
+  add_custom_command(OUTPUT ${source}
+    COMMAND ${CMAKE_COMMAND} -D OUTPUT=${source} -D HEADER=${header} -D FUNCTION=${function} -D FILES=${list} -P ${script}
+    DEPENDS ${files} ${script}
+    COMMENT "Embedding ${function}" VERBATIM)
+  target_sources(${target} PRIVATE ${source})
+endfunction()

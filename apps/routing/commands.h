@@ -41,5 +41,6 @@ AddCommand add_bench_attention, add_bench_train, add_bench_scaling, add_bench_la
     add_bench_distributed;
 AddCommand add_data_info, add_data_prepare;
 AddCommand add_runs, add_export;
+AddCommand add_completion, add_man;
 
 }  // namespace routing

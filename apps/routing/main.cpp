@@ -1,8 +1,10 @@
 // The command line: the only place that prints or exits.
 #include "commands.h"
+#include "help/completion.h"
 #include "routing/core/error.h"
 #include "routing/core/parallel.h"
 #include "shell/command_line.h"
+#include "shell/help_text.h"
 #include "shell/option_names.h"
 #include "shell/options.h"
 #include "version.h"
@@ -47,9 +49,13 @@ std::vector<Command> add_commands(CLI::App& program, const ProgramOptions& optio
                    "docs/data.md describes\ntheir layouts.",
                    "routing data info cifar-10-batches-bin"),
       {add_data_info, add_data_prepare});
-  add(program, {add_presets, add_info, add_doctor});
+  add(program, {add_presets, add_info, add_doctor, add_completion, add_man});
   return commands;
 }
+
+// Asks what may follow a line that is being typed: `routing complete train --pre`. In no help, because it is the
+// scripts of shells that ask.
+constexpr const char* kCompleteCommand = "complete";
 
 // More than any machine has cores, and few enough for the system to start them.
 constexpr int kMostThreads = 4096;
@@ -81,8 +87,7 @@ int run_given_command(CLI::App& program, const std::vector<Command>& commands) {
     if (command.app != &given) continue;
     return command.run();
   }
-  throw UsageError("a command is missing after '" + full_name(given) + "'",
-                   full_name(given) + " --help  lists what there is");
+  throw UsageError("a command is missing after '" + full_name(given) + "'", list_help_hint(given));
 }
 
 int report(const std::string& message, const std::string& hint, int exit_code) {
@@ -101,6 +106,11 @@ int run_program(int argc, char** argv) {
   if (argc == 1) {
     std::cerr << short_help(program);
     return kWrongUsage;
+  }
+  if (options.arguments[1] == kCompleteCommand) {
+    // Words of another line, which CLI11 would take for its own.
+    std::cout << to_text(complete(program, {options.arguments.begin() + 2, options.arguments.end()}));
+    return kDone;
   }
   try {
     program.parse(argc, argv);

@@ -15,6 +15,13 @@ if(EXISTS ${WORK_DIR}/prefix/include/lab)
 endif()
 run("the installed program" ${WORK_DIR}/prefix/bin/routing --version)
 run("its engine" ${WORK_DIR}/prefix/bin/routing info --preset tiny-enwik8)
+foreach(file share/man/man1/routing.1.gz share/man/man1/routing-train.1.gz share/man/man5/routing-configuration.5.gz
+             share/bash-completion/completions/routing share/zsh/site-functions/_routing
+             share/fish/vendor_completions.d/routing.fish share/routing/presets/tiny-enwik8.toml)
+  if(NOT EXISTS ${WORK_DIR}/prefix/${file})
+    message(FATAL_ERROR "${file} was not installed")
+  endif()
+endforeach()
 foreach(torch ON OFF)
   run("configure" ${CMAKE_COMMAND} -S ${SOURCE_DIR}/tests/install/consumer -B ${WORK_DIR}/build-${torch}
       -D CMAKE_PREFIX_PATH=${WORK_DIR}/prefix -D CMAKE_BUILD_TYPE=${BUILD_TYPE} -D TORCH=${torch})

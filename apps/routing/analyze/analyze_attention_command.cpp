@@ -23,7 +23,7 @@ void require_one_source(const AttentionOptions& options, const CLI::App& app) {
 
 void add_text_options(CLI::App& app, AttentionOptions& options) {
   OptionGroup text(app, "Text");
-  text.add({"TEXT", "-: read the text from standard input"}, options.dash);
+  text.add({"TEXT", "-: read the text from standard input", {"-"}}, options.dash);
   text.add({"--text TEXT", "the text itself"}, options.text);
   text.add({"--file FILE", "a file that holds the text"}, options.file);
   OptionGroup data(app, "Data");

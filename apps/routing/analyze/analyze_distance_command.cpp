@@ -17,7 +17,7 @@ Command add_analyze_distance(CLI::App& analyze, const ProgramOptions& program) {
       "routing analyze distance runs/recall-full runs/recall-local --out distance.png");
   OptionGroup models(*app, "Models");
   models.add({"RUN", "folders of runs, checkpoints or model files"}, options->runs)->required();
-  models.add({"--checkpoint TEXT", "best, last or a step"}, options->checkpoint);
+  models.add({"--checkpoint WHICH", "best, last or a step", {"best", "last"}}, options->checkpoint);
   OptionGroup data(*app, "Data");
   data.add({"--split TEXT", "part of the endless data: train, valid or test"}, options->split, a_split());
   data.add({"--sequences N", "sequences to score"}, options->sequences, whole_number(1));

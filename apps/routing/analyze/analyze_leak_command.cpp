@@ -31,7 +31,8 @@ Command add_analyze_leak(CLI::App& analyze, const ProgramOptions& program_option
       "routing analyze leak runs/balanced runs/nearest runs/local --out leak.png");
   OptionGroup model(*app, "Model");
   model.add({"RUN", "folders of runs, or model.safetensors files"}, options->runs)->required();
-  model.add({"--checkpoint WHICH", "which checkpoint of the runs: best, last, or a step"}, options->checkpoint);
+  model.add({"--checkpoint WHICH", "which checkpoint of the runs: best, last, or a step", {"best", "last"}},
+            options->checkpoint);
   model.add(kPrecisionOption, options->precision);
   OptionGroup data(*app, "Data");
   data.add_paths({"--data PATH", "file or folder; may be repeated for texts; default: what the models were trained on"},

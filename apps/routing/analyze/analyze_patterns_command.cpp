@@ -24,7 +24,7 @@ void add_run_options(CLI::App& app, PatternsOptions& options) {
   model.add({"RUN", "draw the plans of this trained model instead"}, options.model.run);
   add_model_options(app, options.model);
   model.add({"--layer L", "only this layer, from 0; default: all"}, options.layer, whole_number(0));
-  model.add({"--head H", "this head of each layer, or all; default: the first of each group"}, options.head,
+  model.add({"--head H", "this head of each layer, or all; default: the first of each group", {"all"}}, options.head,
             head_or_all());
   add_data_options(app, options.model);
   OptionGroup data(app, "Data");

@@ -15,7 +15,7 @@ void add_model_options(CLI::App& app, AuditOptions& options) {
   OptionGroup model(app, "Model");
   model.add({"RUN", "folder of a run or checkpoint, or a model.safetensors"}, options.run);
   model.add(kCheckpointOption, options.checkpoint);
-  model.add({"--preset NAME", "instead of a RUN: fresh weights of this experiment"}, options.preset);
+  model.add({"--preset PRESET", "instead of a RUN: fresh weights of this experiment"}, options.preset);
   model.add({"--config FILE", "TOML file with configuration keys"}, options.file);
   model.add(kSettingsOption, options.settings);
   model.add(kPrecisionOption, options.precision);

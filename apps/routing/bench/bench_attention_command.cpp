@@ -18,11 +18,9 @@ Command add_bench_attention(CLI::App& bench_app, const ProgramOptions& program) 
       "explains the columns.",
       "routing bench attention -n 1024 --pattern local,threshold --precision fp32");
   OptionGroup cases(*app, "Cases");
-  cases.add_list(
-      {"--pattern LIST",
-       "local, nearest, threshold, balanced, full, strided, random, lsh, fixed, local2d, local_offsets, span, memory"},
-      options->patterns);
-  cases.add_list({"--pass LIST", "plan, forward, forward+backward"}, options->passes);
+  cases.add_list({"--pattern LIST", CLI::detail::join(offered_patterns(), ", "), offered_patterns()},
+                 options->patterns);
+  cases.add_list({"--pass LIST", "plan, forward, forward+backward", options->passes}, options->passes);
   bench::AttentionSizes& of = options->sizes;
   OptionGroup sizes(*app, "Sizes");
   sizes.add({"-n,--tokens N", "tokens of a sequence"}, of.n, whole_number(1));

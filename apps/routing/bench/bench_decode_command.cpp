@@ -46,7 +46,9 @@ Command add_bench_decode(CLI::App& bench_app, const ProgramOptions& program) {
       "time over that of reading the weights once from memory; docs/performance.md explains the other rows.",
       "routing bench decode --layers 2 --width 128 --positions 100,1000 --prefix 1024");
   OptionGroup cases(*app, "Cases");
-  cases.add_list({"--content LIST", "what content heads read: local, full, strided, fixed, lsh, routing, span"},
+  cases.add_list({"--content LIST",
+                  "what content heads read: local, full, strided, fixed, lsh, routing, span",
+                  {"local", "full", "strided", "fixed", "lsh", "routing", "span"}},
                  options->decode.contents);
   cases.add_list({"--positions LIST", "tokens read before the steps that are timed"}, options->decode.positions,
                  whole_number(1));

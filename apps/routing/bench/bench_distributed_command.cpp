@@ -17,7 +17,7 @@ Command add_bench_distributed(CLI::App& bench_app, const ProgramOptions& program
                               "Then says on paper what measured steps and bytes give on more ranks over a network.",
                               "routing bench distributed --ranks 2 --steps 20 --repeats 5");
   OptionGroup model(*app, "Model");
-  model.add({"--preset NAME", "named experiment to train"}, options->preset);
+  model.add({"--preset PRESET", "named experiment to train"}, options->preset);
   model.add(kSettingsOption, options->settings);
   OptionGroup run_group(*app, "Run");
   run_group.add({"--data PATH", "what to train on; default: made-up words"}, options->data);

@@ -71,6 +71,8 @@ struct DistributedOptions {
 // --precision, --repeats, --seed and --json.
 void add_measuring_options(CLI::App& app, BenchOptions& options);
 
+// What --pattern may name; a test compares with what the engine knows.
+const std::vector<std::string>& offered_patterns();
 // The words as values; a ConfigError names the nearest.
 std::vector<MatmulPrecision> chosen_precisions(const BenchOptions& options);
 std::vector<bench::Pass> chosen_passes(const BenchOptions& options);

@@ -18,7 +18,8 @@ Command add_bench_scaling(CLI::App& bench_app, const ProgramOptions& program) {
       "With --sweep-clusters the length is fixed and the number of clusters doubles instead.",
       "routing bench scaling --from 512 --to 2048 --fit-from 512 --heads 2");
   OptionGroup cases(*app, "Cases");
-  cases.add_list({"--pattern LIST", "as in bench attention; a sweep takes the first"}, options->patterns);
+  cases.add_list({"--pattern LIST", "as in bench attention; a sweep takes the first", offered_patterns()},
+                 options->patterns);
   OptionGroup sizes(*app, "Sizes");
   sizes.add({"--from N", "shortest sequence"}, options->scaling.from, whole_number(1));
   sizes.add({"--to N", "longest sequence; lengths double"}, options->scaling.to, whole_number(1));

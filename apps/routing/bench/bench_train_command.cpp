@@ -2,6 +2,7 @@
 #include "commands.h"
 #include "routing/config/resolve.h"
 #include "shell/engine.h"
+#include "shell/key_values.h"
 #include "shell/options.h"
 
 #include <memory>
@@ -79,7 +80,8 @@ Command add_bench_train(CLI::App& bench_app, const ProgramOptions& program) {
       "precision; docs/performance.md explains the columns.",
       "routing bench train -n 512 --layers 2 --width 128 --window 64 --clusters 8");
   OptionGroup cases(*app, "Cases");
-  cases.add_list({"--content LIST", "what content heads read: local, routing, lsh …"}, options->contents);
+  cases.add_list({"--content LIST", "what content heads read: local, routing, lsh …"}, options->contents,
+                 offers([] { return key_values("attention.content"); }));
   OptionGroup sizes(*app, "Sizes");
   for (std::size_t index = 0; index < size_options().size(); ++index) {
     const SizeOption& option = size_options()[index];
@@ -89,7 +91,7 @@ Command add_bench_train(CLI::App& bench_app, const ProgramOptions& program) {
   sizes.add({"--dim N", "of a head; default: width / heads"}, options->dim, whole_number(1));
   sizes.flag({"--relative", "local heads and those with a span have relative tables"}, options->relative);
   OptionGroup model(*app, "Model");
-  model.add({"--preset NAME", "sizes and all else from a preset; `routing presets` lists them"}, options->preset);
+  model.add({"--preset PRESET", "sizes and all else from a preset; `routing presets` lists them"}, options->preset);
   model.add(kSettingsOption, options->settings);
   model.add({"--data FILE", "train on the first bytes of a file instead"}, options->data);
   add_measuring_options(*app, *options);

@@ -13,7 +13,7 @@ constexpr std::int64_t kMostMebibytes = std::int64_t{1} << 40;
 
 void add_prompt_options(CLI::App& app, GenerateArguments& arguments) {
   OptionGroup prompt(app, "Prompt");
-  prompt.add({"PROMPT", "-: read the prompt from standard input"}, arguments.dash);
+  prompt.add({"PROMPT", "-: read the prompt from standard input", {"-"}}, arguments.dash);
   prompt.add({"--prompt TEXT", "text to go on from; default: from nothing"}, arguments.prompt);
   prompt.add({"--prompt-file FILE", "a file with that text"}, arguments.prompt_file);
   prompt.add({"--prompt-ids IDS", "token ids instead: 3,17,5; also the source of a copy model"}, arguments.prompt_ids);

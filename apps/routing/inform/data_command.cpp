@@ -3,6 +3,7 @@
 #include "routing/core/error.h"
 #include "routing/data/dataset.h"
 #include "shell/command_line.h"
+#include "shell/key_values.h"
 #include "shell/options.h"
 #include "shell/output.h"
 
@@ -124,9 +125,9 @@ void add_shared(CLI::App& app, DataOptions& options) {
           config.path)
       ->required();
   data.add({"--format F", "bytes, enwik8, wikitext, pg19, text, cifar10, imagenet64, images, or auto to look"},
-           options.format);
+           options.format, offers([] { return key_values("data.format"); }));
   data.add({"--tokens KIND", "bytes, words, subwords or subpixels; auto is what the format usually has"},
-           options.tokens);
+           options.tokens, offers([] { return key_values("data.tokens"); }));
   data.add({"--split A/B/C", "train/valid/test of data in one piece"}, config.split);
   data.add({"--vocabulary FILE", "file of words or SentencePiece model; default: made from train"}, config.vocabulary);
   data.add({"--vocabulary-size N", "pieces of a SentencePiece model that is made"}, config.vocabulary_size,

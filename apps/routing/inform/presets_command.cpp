@@ -99,9 +99,11 @@ Command add_presets(CLI::App& program, const ProgramOptions& /*options*/) {
                               "All of them, or those with PART in their name. docs/presets.md says which row\n"
                               "of the paper each is.",
                               "routing presets cifar10");
-  OptionGroup(*app, "Options").add({"PART", "part of the names to list"}, options->part);
+  OptionGroup(*app, "Options").add({"PART", "part of the names to list"}, options->part, offers([] {
+                                     return preset_names();
+                                   }));
   OptionGroup output(*app, "Output");
-  output.add({"--show NAME", "print the file of one of them"}, options->show);
+  output.add({"--show PRESET", "print the file of one of them"}, options->show);
   output.flag(kJsonFlag, options->json);
   return {app, [options] { return run(*options); }};
 }

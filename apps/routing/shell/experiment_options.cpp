@@ -12,7 +12,7 @@ namespace routing {
 
 void add_experiment_options(CLI::App& app, ExperimentOptions& options) {
   OptionGroup model(app, "Model");
-  model.add({"--preset NAME", "named experiment to start from; `routing presets` lists them"}, options.preset);
+  model.add({"--preset PRESET", "named experiment to start from; `routing presets` lists them"}, options.preset);
   model.add({"--config FILE", "TOML file with configuration keys"}, options.file);
   model.add(kSettingsOption, options.settings);
   OptionGroup run_group(app, "Run");

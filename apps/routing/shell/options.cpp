@@ -1,6 +1,7 @@
 #include "shell/options.h"
 
 #include "routing/config/text/path_list.h"
+#include "shell/key_values.h"
 
 #include <charconv>
 
@@ -16,12 +17,25 @@ CLI::Validator a_path() {
   return {complaint, "", "path"};
 }
 
+// As CLI::IsMember, CLI11 writes the words into the name of the value's type.
+class OfferedWords : public CLI::Validator {
+ public:
+  explicit OfferedWords(std::function<std::vector<std::string>()> words) {
+    desc_function_ = [words = std::move(words)] { return "{" + CLI::detail::join(words(), ",") + "}"; };
+    func_ = [](std::string& /*value*/) { return std::string(); };
+    non_modifying_ = true;
+  }
+};
+
+constexpr const char* kExampleStart = "Example  ";
+
 }  // namespace
 
 CLI::Option* OptionGroup::finish(CLI::Option* option, const OptionText& text, const CLI::Validator& check) {
   const std::size_t space = text.names.find(' ');
   if (space != std::string::npos) option->type_name(text.names.substr(space + 1));
   option->check(check)->group(title_)->capture_default_str();
+  if (!text.words.empty()) option->check(offers([words = text.words] { return words; }));
   std::string value = option->get_default_str();
   if (!check(value).empty()) option->default_str("");
   return option;
@@ -41,7 +55,8 @@ CLI::Option* OptionGroup::add_paths(const OptionText& text, std::string& list) {
 
 CLI::Option* OptionGroup::add_key(const OptionText& text, const std::string& key, std::vector<std::string>& settings) {
   const auto append = [&settings, key](const std::string& value) { settings.push_back(key + "=" + value); };
-  return finish(app_.add_option_function<std::string>(flags_of(text), append, text.help), text, {});
+  return finish(app_.add_option_function<std::string>(flags_of(text), append, text.help), text,
+                offers([key] { return key_values(key); }));
 }
 
 CLI::Option* OptionGroup::flag(const OptionText& text, bool& value) {
@@ -72,6 +87,17 @@ CLI::Validator a_split() {
   return one_of({"train", "valid", "test"});
 }
 
+CLI::Validator offers(std::function<std::vector<std::string>()> words) {
+  return OfferedWords(std::move(words));
+}
+
+std::vector<std::string> offered_words(const CLI::Option& option) {
+  const std::string type = option.get_type_name();
+  const std::size_t begin = type.find(":{");
+  if (begin == std::string::npos || !type.ends_with("}") || type.size() == begin + 3) return {};
+  return CLI::detail::split(type.substr(begin + 2, type.size() - begin - 3), ',');
+}
+
 CLI::App* add_command(CLI::App& parent, const std::string& name, const std::string& description,
                       const std::string& example) {
   CLI::App* app = parent.add_subcommand(name, description);
@@ -80,8 +106,14 @@ CLI::App* add_command(CLI::App& parent, const std::string& name, const std::stri
 }
 
 std::string help_footer(const std::string& example) {
-  return "Example  " + example +
-         "\nExit     0 done   1 failed while running   2 wrong usage or configuration   130 interrupted, state saved";
+  std::string exit = "Exit  ";
+  for (const ExitCode& code : kExitCodes) exit += "   " + std::to_string(code.code) + " " + code.meaning;
+  return kExampleStart + example + "\n" + exit;
+}
+
+std::string example_in(const std::string& footer) {
+  const std::string first = footer.substr(0, footer.find('\n'));
+  return first.starts_with(kExampleStart) ? first.substr(std::string_view(kExampleStart).size()) : "";
 }
 
 }  // namespace routing

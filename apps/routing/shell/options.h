@@ -7,7 +7,9 @@
 
 #include <CLI/CLI.hpp>
 
+#include <array>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <string>
 #include <utility>
@@ -15,16 +17,19 @@
 
 namespace routing {
 
-// What the help says of an option. A value has its name behind those of the option: "-n,--tokens N".
+// What the help says of an option. A value has its name behind those of the option: "-n,--tokens N". By some names the
+// completion of shells knows what to offer: FILE, PATH, DIR, RUN, PRESET and KEY=VALUE (help/completion_values.cpp).
 struct OptionText {
   std::string names;
   std::string help;
+  std::vector<std::string> words = {};  // offered as well; others may be allowed
 };
 
 // Options that several commands have.
-inline const OptionText kCheckpointOption{"--checkpoint WHICH", "which checkpoint of a run: best, last, or a step"};
-inline const OptionText kPrecisionOption{"--precision P",
-                                         "of matrix products: fp32, bf16 or auto; default: as trained"};
+inline const OptionText kCheckpointOption{
+    "--checkpoint WHICH", "which checkpoint of a run: best, last, or a step", {"best", "last"}};
+inline const OptionText kPrecisionOption{
+    "--precision P", "of matrix products: fp32, bf16 or auto; default: as trained", {"fp32", "bf16", "auto"}};
 inline const OptionText kDataOption{
     "--data PATH", "file, folder or pattern; may be repeated for texts; default: what the model was trained on"};
 inline const OptionText kVocabularyOption{"--vocabulary FILE", "of words or subwords; default: the one the run keeps"};
@@ -76,11 +81,24 @@ CLI::Validator whole_number(std::int64_t smallest, std::int64_t largest = std::n
 CLI::Validator one_of(std::vector<std::string> words);
 // train, valid or test.
 CLI::Validator a_split();
+// Refuses nothing; the completion of shells offers these words, and asks for them only then.
+CLI::Validator offers(std::function<std::vector<std::string>()> words);
+// Those that the completion of shells offers for an option: by one_of(), offers() or its text.
+std::vector<std::string> offered_words(const CLI::Option& option);
 
 // A command with its help: the first line of `description` also stands in the list of commands, `example` at the end.
 CLI::App* add_command(CLI::App& parent, const std::string& name, const std::string& description,
                       const std::string& example);
 // What stands at the end of every help text: an example and the exit codes.
 std::string help_footer(const std::string& example);
+// The example in such a footer.
+std::string example_in(const std::string& footer);
+
+struct ExitCode {
+  int code;
+  const char* meaning;
+};
+inline constexpr std::array<ExitCode, 4> kExitCodes{
+    {{0, "done"}, {1, "failed while running"}, {2, "wrong usage or configuration"}, {130, "interrupted, state saved"}}};
 
 }  // namespace routing

@@ -13,7 +13,8 @@ void add_run_options(CLI::App& app, TableCommandOptions& options) {
   OptionGroup run_group(app, "Run");
   run_group.add({"--out DIR", "folder of the table: runs, results and the table itself"}, options.out);
   run_group.add({"--data PATH", "file or folder of the data set"}, options.data);
-  run_group.add({"--scale SCALE", "tiny for two cores, or paper; default: as begun, or tiny"}, options.scale);
+  run_group.add({"--scale SCALE", "tiny for two cores, or paper; default: as begun, or tiny", {"tiny", "paper"}},
+                options.scale);
   run_group.add({"--rows LIST", "ids, numbers, ranges, best:K: local,4,6-9,best:2; default: all"}, options.rows);
   run_group.add({"--seeds LIST", "a run of every row for each"}, options.seeds);
   run_group.add({"--part I/N", "this process takes every N-th run, from the I-th"}, options.part);
@@ -21,7 +22,9 @@ void add_run_options(CLI::App& app, TableCommandOptions& options) {
                 whole_number(1));
   run_group.add({"--minutes M", "of training per part: equal steps for all rows, decided once"}, options.minutes,
                 CLI::PositiveNumber);
-  run_group.add({"--selection WORD", "of routed rows: balanced, nearest or threshold"}, options.selection);
+  run_group.add(
+      {"--selection WORD", "of routed rows: balanced, nearest or threshold", {"balanced", "nearest", "threshold"}},
+      options.selection);
   run_group.add({"--set KEY=VALUE", "change one configuration key of every row; may be repeated"}, options.settings);
 }
 
@@ -37,7 +40,13 @@ Command add_table(CLI::App& program, const ProgramOptions& program_options) {
       "and --part 2/2. From several machines, put the files of DIR/results into one folder and use --report.",
       "routing table cifar10-ablation --data cifar10 --out runs/table1 --rows "
       "local,full,routing-h4-l8-w512");
-  OptionGroup(*app, "Options").add({"NAME", "which table; --list shows them"}, options->name);
+  // Only the engine has the tables themselves; a test compares.
+  OptionGroup(*app, "Options")
+      .add({"NAME",
+            "which table; --list shows them",
+            {"cifar10-ablation", "wikitext103", "enwik8", "imagenet64", "pg19", "step-time", "shared-qk", "jsd", "leak",
+             "recall", "text"}},
+           options->name);
   add_run_options(*app, *options);
   OptionGroup output(*app, "Output");
   output.flag({"--report", "run nothing; write the table of the results there are"}, options->report);

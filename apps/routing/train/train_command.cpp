@@ -130,7 +130,7 @@ Command add_train(CLI::App& program, const ProgramOptions& program_options) {
   OptionGroup run_group(*app, "Run");
   run_group.add({"--out DIR", "folder of the run"}, options->out);
   CLI::Option* const resume =
-      run_group.add({"--resume [auto]", "go on from the newest whole checkpoint in --out"}, options->resume)
+      run_group.add({"--resume [auto]", "go on from the newest whole checkpoint in --out", {"auto"}}, options->resume)
           ->expected(0, 1);
   OptionGroup ranks(*app, "Ranks");
   ranks.add({"--ranks N", "processes on this machine that train together; each takes its share of train.batch_size"},

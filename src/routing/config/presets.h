@@ -15,7 +15,7 @@ const std::string& preset_text(std::string_view name);
 // Its first line of comment, for lists.
 std::string preset_summary(std::string_view name);
 
-// Name and text of each file of presets/. The build writes this function, by cmake/embed_presets.cmake.
+// Name and text of each file of presets/. The build writes this function, by cmake/embed_files.cmake.
 std::vector<std::pair<std::string, std::string>> embedded_presets();
 
 }  // namespace routing
