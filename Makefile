@@ -30,7 +30,8 @@ python: configure ## build and test the Python package and pack its wheel: build
 	/usr/bin/python3 -m pip wheel --quiet --no-index --no-deps --wheel-dir $(BUILD)/python/dist ./python
 	@ls $(BUILD)/python/dist/*.whl
 
-package: build ## build the Debian packages routing and routing-dev: build/release/packages (docs/installing.md)
+package: build ## build the Debian packages (program, library, Python): build/release/packages (docs/installing.md)
+	cmake --build $(BUILD) --target routing_python -j $(JOBS)
 	@scripts/setup packages-package.txt
 	@rm -rf $(BUILD)/packages
 	cd $(BUILD) && cpack -G DEB

@@ -18,6 +18,9 @@ set(CPACK_GENERATOR DEB)
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_COMPONENTS_GROUPING IGNORE)
 set(CPACK_COMPONENTS_ALL program development)
+if(ROUTING_PYTHON_PACKAGE)
+  list(APPEND CPACK_COMPONENTS_ALL python)
+endif()
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_PRIORITY optional)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
@@ -86,5 +89,18 @@ routing::routing, attention over any sparse plan on libtorch, and single rooms,
 some of which need no torch.")
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "g++, pkg-config, libtorch-dev, libgloo-dev, libdnnl-dev, \
 nlohmann-json3-dev, libfmt-dev, libxxhash-dev, zlib1g-dev, libpng-dev, libzip-dev, liblzma-dev, libopenblas0-openmp")
+
+if(ROUTING_PYTHON_PACKAGE)
+  math(EXPR python_next "${Python_VERSION_MINOR} + 1")
+  routing_package(python python3-routing-transformer python)
+  set(CPACK_COMPONENT_PYTHON_DESCRIPTION "routing attention for PyTorch on the processor
+A layer of local and routed heads for models of one's own, attention over any
+sparse plan, and models of the program routing in Python: predictions, samples,
+what heads read.")
+  set(CPACK_DEBIAN_PYTHON_PACKAGE_SHLIBDEPS ON)
+  # The extension is of one version of Python, as Debian's own are.
+  set(CPACK_DEBIAN_PYTHON_PACKAGE_DEPENDS "python3 (>= ${Python_VERSION_MAJOR}.${Python_VERSION_MINOR}~), \
+python3 (<< ${Python_VERSION_MAJOR}.${python_next}), python3-torch, python3-numpy, libopenblas0-openmp")
+endif()
 
 include(CPack)
