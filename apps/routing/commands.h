@@ -39,7 +39,7 @@ AddCommand add_analyze_patterns, add_analyze_attention, add_analyze_health, add_
     add_analyze_leak, add_analyze_distance, add_analyze_curves, add_analyze_spans;
 AddCommand add_bench_attention, add_bench_train, add_bench_scaling, add_bench_layers, add_bench_decode,
     add_bench_distributed;
-AddCommand add_data_info, add_data_prepare;
+AddCommand add_data_info, add_data_prepare, add_data_tokenizer;
 AddCommand add_runs, add_export;
 AddCommand add_completion, add_man;
 

@@ -48,7 +48,7 @@ std::vector<Command> add_commands(CLI::App& program, const ProgramOptions& optio
                    "enwik8, WikiText-103 and -2, PG-19, CIFAR-10, ImageNet-64, any text, any folder of images. "
                    "docs/data.md describes\ntheir layouts.",
                    "routing data info cifar-10-batches-bin"),
-      {add_data_info, add_data_prepare});
+      {add_data_info, add_data_prepare, add_data_tokenizer});
   add(program, {add_presets, add_info, add_doctor, add_completion, add_man});
   return commands;
 }

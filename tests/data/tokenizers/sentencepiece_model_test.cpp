@@ -1,6 +1,7 @@
 #include "routing/data/tokenizers/sentencepiece_model.h"
 
 #include "data/tokenizers/model_writer.h"
+#include "routing/core/error.h"
 
 #include <gtest/gtest.h>
 
@@ -33,6 +34,23 @@ TEST(SentencePieceModelTest, EveryFieldIsRead) {
   EXPECT_FALSE(parsed->removes_spaces);
   EXPECT_TRUE(parsed->marks_spaces);
   EXPECT_FALSE(parsed->changes_characters);
+}
+
+TEST(SentencePieceModelTest, ScoresTheMapAndTheEndPieceAreFound) {
+  const std::string file = piece_field({"<s>", PieceType::control}, 0.0F) + piece_field({"a"}, -2.5F) +
+                           piece_field({"</s>", PieceType::control}, 0.0F) + bytes_field(2, number_field(24, 1)) +
+                           bytes_field(3, bytes_field(2, "a map"));
+  const auto parsed = parse_sentencepiece_model(file);
+  ASSERT_TRUE(parsed.has_value());
+  EXPECT_EQ(parsed->pieces[1].score, -2.5F);
+  EXPECT_EQ(parsed->character_map, "a map");
+  EXPECT_TRUE(parsed->space_follows);
+  EXPECT_EQ(end_piece_of(*parsed), 2);
+  SentencePieceModel other = *parsed;
+  other.end_piece = "<end>";
+  EXPECT_EQ(end_piece_of(other), 0) << "the first control piece";
+  other.pieces = {{"a"}};
+  EXPECT_THROW(end_piece_of(other), InputError);
 }
 
 TEST(SentencePieceModelTest, AbsentFieldsHaveTheDefaultsOfTheFormat) {

@@ -1,5 +1,8 @@
 #include "routing/data/tokenizers/sentencepiece_model.h"
 
+#include "routing/core/error.h"
+
+#include <bit>
 #include <charconv>
 
 namespace routing {
@@ -36,13 +39,21 @@ class Fields {
     return !bad_;
   }
 
-  std::uint64_t number() const { return number_; }
+  std::uint64_t field() const { return number_; }
   bool bad() const { return bad_; }
   // The value or the bytes of the field. One of another kind makes the message bad.
   std::uint64_t value() { return kind_ == 0 ? value_ : fail(); }
   std::string_view bytes() {
     if (kind_ != 2) fail();
     return bytes_;
+  }
+  float number() {
+    if (kind_ != 5) return static_cast<float>(fail());
+    std::uint32_t bits = 0;
+    for (std::size_t byte = 0; byte < 4; ++byte) {
+      bits |= static_cast<std::uint32_t>(static_cast<unsigned char>(bytes_[byte])) << (8 * byte);
+    }
+    return std::bit_cast<float>(bits);
   }
 
  private:
@@ -85,10 +96,12 @@ bool read_piece(std::string_view message, SentencePieceModel& model) {
   bool has_text = false;
   Fields fields(message);
   while (fields.next()) {
-    if (fields.number() == 1) {
+    if (fields.field() == 1) {
       piece.text = fields.bytes();
       has_text = true;
-    } else if (fields.number() == 3) {
+    } else if (fields.field() == 2) {
+      piece.score = fields.number();
+    } else if (fields.field() == 3) {
       const std::uint64_t type = fields.value();
       if (type < 1 || type > 6) return false;
       piece.type = static_cast<PieceType>(type);
@@ -101,9 +114,12 @@ bool read_piece(std::string_view message, SentencePieceModel& model) {
 bool read_trainer(std::string_view message, SentencePieceModel& model) {
   Fields fields(message);
   while (fields.next()) {
-    switch (fields.number()) {
+    switch (fields.field()) {
       case 3:
         model.algorithm = static_cast<int>(fields.value());
+        break;
+      case 24:
+        model.space_follows = fields.value() != 0;
         break;
       case 35:
         model.byte_fallback = fields.value() != 0;
@@ -121,12 +137,13 @@ bool read_trainer(std::string_view message, SentencePieceModel& model) {
 bool read_normalizer(std::string_view message, SentencePieceModel& model) {
   Fields fields(message);
   while (fields.next()) {
-    switch (fields.number()) {
+    switch (fields.field()) {
       case 1:
         model.normalizer = fields.bytes();
         break;
       case 2:
-        model.changes_characters = model.changes_characters || !fields.bytes().empty();
+        model.character_map = fields.bytes();
+        model.changes_characters = model.changes_characters || !model.character_map.empty();
         break;
       case 3:
         model.adds_space = fields.value() != 0;
@@ -147,7 +164,7 @@ bool read_normalizer(std::string_view message, SentencePieceModel& model) {
 bool read_denormalizer(std::string_view message, SentencePieceModel& model) {
   Fields fields(message);
   while (fields.next()) {
-    if (fields.number() == 2 && !fields.bytes().empty()) model.changes_characters = true;
+    if (fields.field() == 2 && !fields.bytes().empty()) model.changes_characters = true;
   }
   return !fields.bad();
 }
@@ -159,7 +176,7 @@ std::optional<SentencePieceModel> parse_sentencepiece_model(std::string_view fil
   Fields fields(file);
   bool good = true;
   while (good && fields.next()) {
-    switch (fields.number()) {
+    switch (fields.field()) {
       case 1:
         good = read_piece(fields.bytes(), model);
         break;
@@ -178,6 +195,18 @@ std::optional<SentencePieceModel> parse_sentencepiece_model(std::string_view fil
   }
   if (!good || fields.bad() || model.pieces.empty()) return std::nullopt;
   return model;
+}
+
+std::int32_t end_piece_of(const SentencePieceModel& model) {
+  std::int32_t first_control = -1;
+  for (std::size_t id = 0; id < model.pieces.size(); ++id) {
+    if (model.pieces[id].type != PieceType::control) continue;
+    if (model.pieces[id].text == model.end_piece) return static_cast<std::int32_t>(id);
+    if (first_control < 0) first_control = static_cast<std::int32_t>(id);
+  }
+  require<InputError>(first_control >= 0, "the SentencePiece model has no control piece such as ", model.end_piece,
+                      " that could end a document; train it with one");
+  return first_control;
 }
 
 std::optional<std::uint8_t> byte_of_piece(std::string_view piece) {

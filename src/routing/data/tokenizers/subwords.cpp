@@ -81,18 +81,6 @@ bool is_word_by_word(const SentencePieceModel& model) {
   });
 }
 
-std::int32_t end_piece_of(const SentencePieceModel& model) {
-  std::int32_t first_control = -1;
-  for (std::size_t id = 0; id < model.pieces.size(); ++id) {
-    if (model.pieces[id].type != PieceType::control) continue;
-    if (model.pieces[id].text == model.end_piece) return static_cast<std::int32_t>(id);
-    if (first_control < 0) first_control = static_cast<std::int32_t>(id);
-  }
-  require<InputError>(first_control >= 0, "the SentencePiece model has no control piece such as ", model.end_piece,
-                      " that could end a document; train it with one");
-  return first_control;
-}
-
 // Where the word that begins the text ends: a run of spaces and what follows it up to the next space, line end or mark.
 std::size_t word_length(std::string_view text) {
   std::size_t end = 0;
