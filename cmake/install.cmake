@@ -31,7 +31,7 @@ install(CODE "
 
 # Two sets: the first can be linked on a machine without torch.
 set(rooms_plain core config kernels data rank_watch)
-set(rooms_torch ops attention storage model optim distributed evaluation generation training)
+set(rooms_torch ops attention storage model interchange optim distributed evaluation generation training)
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/routing)
 foreach(set plain torch)
   foreach(room IN LISTS rooms_${set})
