@@ -56,6 +56,10 @@ class Model:
         self.model, memory = self.config["model"], self.config["memory"]
         if memory["compressed"] > 0 and memory["compression"] == "most_used":
             raise SystemExit("memory.compression = most_used is not known to this script")
+        rotary = [name for name, part in self.config.items()
+                  if isinstance(part, dict) and part.get("rotary", "none") != "none"]
+        if rotary or self.model["feedforward"] == "gelu":
+            raise SystemExit("models with rotary heads or gelu are not known to this script")
         self.memory_length = self.config["eval"]["memory"] or memory["length"]
         self.width = self.model["width"]
         nothing = np.zeros((0, self.width))

@@ -1,6 +1,7 @@
 #include "routing/config/attention.h"
 
 #include "routing/core/error.h"
+#include "support/message_of.h"
 
 #include <gtest/gtest.h>
 
@@ -178,6 +179,28 @@ TEST(AttentionConfig, RecencyNeedsAPast) {
               std::string::npos);
   }
   EXPECT_EQ(refusal_after([](AttentionConfig&, HeadGroupConfig& g) { g.recency = true; }), "accepted");
+}
+
+TEST(AttentionConfig, RotaryHeadsAndUnitKeysFitTheirKind) {
+  const auto refusal = [](const HeadGroupConfig& group, AttentionKind kind = AttentionKind::causal_self,
+                          std::int64_t width = 8) {
+    const AttentionConfig config{.kind = kind, .width = width, .head_groups = {group}};
+    return message_of<ConfigError>([&] { validate(config); });
+  };
+  validate(AttentionConfig{.width = 8, .head_groups = {{.heads = 2, .rotary = Rotary::values}}});
+  EXPECT_NE(
+      refusal({.heads = 1, .rotary = Rotary::keys}, AttentionKind::causal_self, 7).find("heads have 7 dimensions"),
+      std::string::npos);
+  EXPECT_NE(refusal({.rotary = Rotary::keys}, AttentionKind::cross).find("no common origin"), std::string::npos);
+  EXPECT_NE(refusal({.shared_query_key = true, .key_shift = 1, .rotary = Rotary::keys})
+                .find("rotary is keys and key_shift 1"),
+            std::string::npos);
+  RoutingPattern unit;
+  unit.norm = RoutingNorm::unit;
+  validate(AttentionConfig{.width = 8, .head_groups = {{.pattern = unit, .shared_query_key = true}}});
+  EXPECT_NE(refusal({.pattern = unit}).find("norm is unit"), std::string::npos);
+  EXPECT_NE(refusal({.pattern = unit, .shared_query_key = true, .key_shift = 1}).find("norm is unit"),
+            std::string::npos);
 }
 
 TEST(LayerRules, GapsAndRangesOutsideTheStackAreRefused) {

@@ -55,6 +55,7 @@ TEST(MemoryRules, WhatDoesNotFitIsRefusedWithBothValuesAndARemedy) {
   const std::vector<Mistake> mistakes{
       {[](auto& c) { c.memory.length = -1; }, "memory.length is -1"},
       {[](auto& c) { c.memory.compressed = -1; }, "memory.compressed is -1"},
+      {[](auto& c) { c.patterns.local.rotary = Rotary::keys; }, "rotary turns vectors by positions"},
       {[](auto& c) { c.eval.memory = -1; }, "eval.memory is -1"},
       {[](auto& c) { c.memory.rate = 0; }, "memory.rate is 0"},
       {[](auto& c) { c.memory.reconstruction = -0.5; }, "memory.reconstruction is -0.5"},

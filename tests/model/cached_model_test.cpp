@@ -62,6 +62,19 @@ std::vector<ContentCase> causal_cases() {
   ExperimentConfig ranks = long_experiment("routing");
   ranks.routing.group.relative = RelativePosition::rank;
   cases.push_back({"ranks", ranks});
+  // What converted models have: vectors turned by position, unit keys, each cluster alone; here with a causal
+  // selection.
+  ExperimentConfig rotary = long_experiment("routing");
+  rotary.model.feedforward = FeedforwardKind::gelu;
+  rotary.model.head_dim = 10;
+  rotary.patterns.local.relative = RelativePosition::none;
+  rotary.patterns.local.rotary = Rotary::keys;
+  keys_as_they_stand(rotary.routing.group);
+  rotary.routing.group.rotary = Rotary::values;
+  rotary.routing.group.self = SelfRule::only_if_alone_in_group;
+  rotary.routing.group.merge = Merge::mean;
+  rotary.routing.routing().norm = RoutingNorm::unit;
+  cases.push_back({"rotary", rotary});
   return cases;
 }
 

@@ -66,6 +66,13 @@ std::vector<PatternCase> make_cases() {
       // Heads with a span read the token itself, as it stands.
       if (kind == AttentionKind::cross || std::holds_alternative<SpanPattern>(named.pattern)) continue;
       cases.push_back({name + "_alone", kind, {.pattern = named.pattern, .self = SelfRule::only_if_alone}});
+      // Differs where a token is in several groups.
+      const bool overlaps =
+          std::holds_alternative<RoutingPattern>(named.pattern) || std::holds_alternative<RandomPattern>(named.pattern);
+      if (overlaps) {
+        cases.push_back(
+            {name + "_alone_in_group", kind, {.pattern = named.pattern, .self = SelfRule::only_if_alone_in_group}});
+      }
       if (std::holds_alternative<LshPattern>(named.pattern) || std::holds_alternative<RoutingPattern>(named.pattern)) {
         cases.push_back({name + "_shared_alone",
                          kind,

@@ -1,6 +1,7 @@
 #include "routing/attention/multi_head.h"
 
 #include "routing/attention/patterns/recency.h"
+#include "routing/attention/patterns/rotary.h"
 #include "routing/attention/patterns/span.h"
 #include "routing/config/span_heads.h"
 #include "routing/core/error.h"
@@ -18,6 +19,13 @@ namespace routing {
 namespace {
 
 constexpr double kRoutingNormEps = 1e-6;  // docs/facts.md A1
+
+// Keys of unit length that are their tokens' queries.
+bool has_unit_keys(const HeadGroupConfig& group) {
+  const auto* const routing = std::get_if<RoutingPattern>(&group.pattern);
+  return std::holds_alternative<LshPattern>(group.pattern) ||
+         (routing != nullptr && routing->norm == RoutingNorm::unit);
+}
 
 std::int64_t remembered(const AttentionState& state) {
   return state.past.defined() ? state.past.size(1) : 0;
@@ -158,7 +166,7 @@ TokenLayout MultiHeadAttentionImpl::layout_for(const Group& group, const at::Ten
 
 at::Tensor MultiHeadAttentionImpl::prepared_queries(const Group& group, const at::Tensor& mine) const {
   const auto* routing = std::get_if<RoutingPattern>(&group.config.pattern);
-  if (routing == nullptr) return mine;
+  if (routing == nullptr || routing->norm == RoutingNorm::unit) return mine;
   const double scale = routing->scale_before_norm ? 1.0 / std::sqrt(static_cast<double>(head_dim_)) : 1.0;
   return layer_norm(scale == 1.0 ? mine : mine * scale, {}, {}, kRoutingNormEps);
 }
@@ -169,7 +177,19 @@ at::Tensor MultiHeadAttentionImpl::prepared_keys(const Group& group, const at::T
 }
 
 at::Tensor MultiHeadAttentionImpl::shared_keys(const Group& group, const at::Tensor& queries) {
-  return std::holds_alternative<LshPattern>(group.config.pattern) ? unit_length(queries) : queries;
+  return has_unit_keys(group.config) ? unit_length(queries) : queries;
+}
+
+at::Tensor MultiHeadAttentionImpl::choosing_rows(const Group& group, const QueryKey& chosen) {
+  const bool routed = std::holds_alternative<RoutingPattern>(group.config.pattern);
+  return routed && has_unit_keys(group.config) ? chosen.k : chosen.q;
+}
+
+MultiHeadAttentionImpl::GroupRows MultiHeadAttentionImpl::turned_rows(const Group& group, const GroupRows& rows,
+                                                                      std::span<const std::int64_t> first_positions) {
+  if (group.config.rotary == Rotary::none) return rows;
+  const auto turn = [&](const at::Tensor& each) { return each.defined() ? rotated(each, first_positions) : each; };
+  return {turn(rows.q), turn(rows.k), group.config.rotary == Rotary::values ? turn(rows.v) : rows.v};
 }
 
 MultiHeadAttentionImpl::QueryKey MultiHeadAttentionImpl::prepare(const Group& group, const QueryKey& mine) const {
@@ -229,7 +249,7 @@ at::Tensor MultiHeadAttentionImpl::attend_group(std::size_t index, const QueryKe
   const at::Tensor separate_keys = group.config.shared_query_key ? at::Tensor() : chosen.k;
   if (!state.reuse_plans) {
     state.plans.push_back(group.pattern->plan({.layout = layout,
-                                               .queries = chosen.q.detach(),
+                                               .queries = choosing_rows(group, chosen).detach(),
                                                .keys = separate_keys.defined() ? separate_keys.detach() : separate_keys,
                                                .training = is_training(),
                                                .step = state.step,
@@ -240,7 +260,8 @@ at::Tensor MultiHeadAttentionImpl::attend_group(std::size_t index, const QueryKe
   const QueryKey& qk = attended.query_key;
   if (state.keep_probes && !is_training()) state.probes.push_back(make_probe(group, qk, state.plans[index]));
   if (is_training()) {
-    const at::Tensor loss = group.pattern->auxiliary_loss(attended.chosen_queries, separate_keys, state.plans[index]);
+    const at::Tensor choosing = choosing_rows(group, {attended.chosen_queries, chosen.k});
+    const at::Tensor loss = group.pattern->auxiliary_loss(choosing, separate_keys, state.plans[index]);
     if (loss.defined()) state.auxiliary_loss = state.auxiliary_loss.defined() ? state.auxiliary_loss + loss : loss;
   }
   AttendOptions options = attend_options(group, qk.q.options());
@@ -302,8 +323,9 @@ at::Tensor MultiHeadAttentionImpl::forward(const at::Tensor& input, AttentionSta
   std::vector<at::Tensor> outputs;
   for (std::size_t index = 0; index < groups_.size(); ++index) {
     const Group& group = groups_[index];
-    const at::Tensor output = attend_group(index, prepare(group, {rows[index].q, rows[index].k}), rows[index].v, state,
-                                           layout_for(group, input, state));
+    const GroupRows mine = turned_rows(group, rows[index]);
+    const at::Tensor output =
+        attend_group(index, prepare(group, {mine.q, mine.k}), mine.v, state, layout_for(group, input, state));
     // Heads inside of tokens, as attention leaves them in memory and the last projection reads them.
     outputs.push_back(output.transpose(1, 2));
   }

@@ -6,7 +6,8 @@
 //
 // Heads of a group with shared_query_key have no columns in W_K: their keys are their queries (of unit length for LSH,
 // as in Reformer), or those of the token before (key_shift). Routed heads layer-normalise queries and keys, without
-// gain or bias, and attend with those. With learned_scale the logits of head h get one more factor, exp(t_h), t_h from
+// gain or bias, and attend with those, unless their norm is unit (config/routing_pattern.h). Rotary heads turn vectors
+// by their positions before that. With learned_scale the logits of head h get one more factor, exp(t_h), t_h from
 // 0.
 #pragma once
 
@@ -130,6 +131,12 @@ class MultiHeadAttentionImpl : public torch::nn::Module {
   std::vector<at::Tensor> rows_with_past(const at::Tensor& input, const AttentionState& state) const;
   QueryKey prepare(const Group& group, const QueryKey& mine) const;
   static at::Tensor shared_keys(const Group& group, const at::Tensor& queries);
+  // What tokens choose their groups by: queries, or those of unit length.
+  static at::Tensor choosing_rows(const Group& group, const QueryKey& chosen);
+  // The rows turned by their positions where the group has rotary ones. Those of each sequence begin at its first
+  // position; none given means 0.
+  static GroupRows turned_rows(const Group& group, const GroupRows& rows,
+                               std::span<const std::int64_t> first_positions = {});
   at::Tensor prepared_queries(const Group& group, const at::Tensor& mine) const;
   static at::Tensor prepared_keys(const Group& group, const at::Tensor& mine);
   double scale_of(const Group& group) const;

@@ -25,6 +25,13 @@ std::string why_not(const HeadGroupConfig& group, AttentionKind kind) {
   return "heads read on both sides";
 }
 
+// Where the new tokens of sequences begin.
+std::vector<std::int64_t> lengths_of(const HeadCache& heads, std::span<const std::int64_t> sequences) {
+  std::vector<std::int64_t> lengths;
+  for (const std::int64_t sequence : sequences) lengths.push_back(heads.length(sequence));
+  return lengths;
+}
+
 }  // namespace
 
 std::string MultiHeadAttentionImpl::reason_against_cache() const {
@@ -122,16 +129,13 @@ MultiHeadAttentionImpl::CachedTokens MultiHeadAttentionImpl::cached_tokens(std::
                                                                            const at::Tensor& v, const CachedCall& call,
                                                                            const AttentionCache& cache) const {
   const Group& group = groups_[index];
-  std::vector<std::int64_t> first_positions;
-  for (const std::int64_t sequence : call.sequences) {
-    first_positions.push_back(cache.groups_.at(index).heads.length(sequence));
-  }
+  const std::vector<std::int64_t> first_positions = lengths_of(cache.groups_.at(index).heads, call.sequences);
   const QueryKey rows = with_span_columns(
       group, {shared_query_key_rows(with_adjacent_numbers(qk.q), group.log_scale, /*shift=*/false).queries, qk.k});
   CachedTokens read{.queries = rows.q,
                     .keys = rows.k.defined() ? with_adjacent_numbers(rows.k) : rows.k,
                     .values = v,
-                    .query_lists = group.pattern->token_lists(qk.q, first_positions),
+                    .query_lists = group.pattern->token_lists(choosing_rows(group, qk), first_positions),
                     .key_lists = {}};
   const bool by_position = group.pattern->key_list_kind() == KeyListKind::by_position;
   if (group.config.key_shift == 1) {
@@ -194,18 +198,26 @@ at::Tensor MultiHeadAttentionImpl::forward_cached(const at::Tensor& input, Atten
   const at::Tensor k = key_weight_.defined() && !cross ? heads_of(key_weight_) : at::Tensor();
   const at::Tensor v = cross ? at::Tensor() : heads_of(value_weight_);
   std::vector<QueryKey> qk;
-  for (const Group& group : groups_) {
+  std::vector<at::Tensor> values;
+  for (std::size_t index = 0; index < groups_.size(); ++index) {
+    const Group& group = groups_[index];
     const at::Tensor mine = q.narrow(1, group.first_head, group.config.heads);
-    const bool separate = !cross && !group.config.shared_query_key;
-    const QueryKey rows_of_group{mine, separate ? k.narrow(1, group.first_key_head, group.config.heads) : at::Tensor()};
-    qk.push_back(cross ? QueryKey{prepared_queries(group, mine), {}} : prepare(group, rows_of_group));
+    if (cross) {
+      qk.push_back({prepared_queries(group, mine), {}});
+      values.emplace_back();
+      continue;
+    }
+    const at::Tensor keys =
+        group.config.shared_query_key ? at::Tensor() : k.narrow(1, group.first_key_head, group.config.heads);
+    const GroupRows rows = turned_rows(group, {mine, keys, v.narrow(1, group.first_head, group.config.heads)},
+                                       lengths_of(cache.groups_.at(index).heads, sequences));
+    qk.push_back(prepare(group, {rows.q, rows.k}));
+    values.push_back(rows.v);
   }
   if (pieces != nullptr) take_queries_before(qk, *pieces, sequences.front(), cache);
   std::vector<CachedTokens> read;
   for (std::size_t index = 0; index < groups_.size(); ++index) {
-    const Group& group = groups_[index];
-    read.push_back(
-        cached_tokens(index, qk[index], cross ? v : v.narrow(1, group.first_head, group.config.heads), call, cache));
+    read.push_back(cached_tokens(index, qk[index], values[index], call, cache));
   }
   if (pieces != nullptr) {
     std::vector<PieceKeys> keys;

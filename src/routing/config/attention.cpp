@@ -196,7 +196,17 @@ void validate_head_group(const std::string& where, const HeadGroupConfig& group,
                          ", but in cross-attention no key is the query itself; use allowed");
     require<ConfigError>(group.relative == RelativePosition::none, where, ": relative is ", to_string(group.relative),
                          ", but the positions of cross-attention have no common origin; use none");
+    require<ConfigError>(group.rotary == Rotary::none, where, ": rotary is ", to_string(group.rotary),
+                         ", but the positions of cross-attention have no common origin; use none");
   }
+  require<ConfigError>(group.rotary == Rotary::none || group.key_shift == 0, where, ": rotary is ",
+                       to_string(group.rotary), " and key_shift ", group.key_shift,
+                       ", but a shifted key has no position of its own; use none or 0");
+  const auto* const routing = std::get_if<RoutingPattern>(&group.pattern);
+  require<ConfigError>(
+      routing == nullptr || routing->norm == RoutingNorm::layer || (group.shared_query_key && group.key_shift == 0),
+      where, ": norm is unit, but that is for keys that are the queries of their own tokens; set ",
+      "shared_query_key and key_shift = 0, or norm = layer");
   require<ConfigError>(group.key_shift == 0 || group.key_shift == 1, where, ": key_shift is ", group.key_shift,
                        ", but keys are those of the token itself (0) or of the token before (1)");
   require<ConfigError>(group.key_shift == 0 || kind == AttentionKind::causal_self, where, ": key_shift is ",
@@ -212,6 +222,19 @@ void validate_head_group(const std::string& where, const HeadGroupConfig& group,
   require<ConfigError>(group.merge_eps >= 0.0, where, ": merge_eps is ", group.merge_eps,
                        ", but it must not be below 0");
 }
+
+namespace {
+
+void validate_rotary(const AttentionConfig& config) {
+  const std::int64_t dim = head_dim(config);
+  for (const HeadGroupConfig& group : config.head_groups) {
+    require<ConfigError>(group.rotary == Rotary::none || dim % 2 == 0, config.name, ": rotary is ",
+                         to_string(group.rotary), ", but heads have ", dim,
+                         " dimensions, which do not come in pairs; use none or an even model.head_dim");
+  }
+}
+
+}  // namespace
 
 void validate(const AttentionConfig& config) {
   require_at_least(config.name, "width", config.width, 1);
@@ -230,6 +253,7 @@ void validate(const AttentionConfig& config) {
                          ".head_groups[", index, "] comes after a group of added heads; added heads come last");
   }
   const std::int64_t heads = total_heads(config);
+  validate_rotary(config);
   if (config.head_dim) {
     require_at_least(config.name, "head_dim", *config.head_dim, 1);
   } else {

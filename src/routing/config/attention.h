@@ -137,6 +137,7 @@ struct HeadGroupConfig {
   // layer, from 2^(-8/H) to 2^-8 under a local pattern and to 2^-16 under others (attention/patterns/recency.h). Causal
   // only.
   bool recency = false;
+  Rotary rotary = Rotary::none;  // self-attention with heads of an even size only (attention/patterns/rotary.h)
   // Heads that join others: the columns of W_O that read them start at zero, and all other weights of the layer start
   // as they would without them. Such groups come last.
   bool added = false;

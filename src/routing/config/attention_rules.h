@@ -9,8 +9,9 @@ namespace routing {
 
 // May a token be a key of itself?
 enum class SelfRule {
-  allowed,        // always, as in the paper
-  only_if_alone,  // only if it sees no other key in any of its groups, as in Reformer
+  allowed,                 // always, as in the paper
+  only_if_alone,           // only if it sees no other key in any of its groups, as in Reformer
+  only_if_alone_in_group,  // the same, each group by itself, as in lucidrains' routing-transformer
 };
 
 // How often does a key count for a query that sees it in several of its groups?
@@ -32,9 +33,22 @@ enum class RelativePosition {
   rank,         // key rank minus the query's own place in its group's key list
 };
 
+// Which vectors of a head are turned by an angle that grows with their token's position (Su et al. 2021), so that the
+// dot product of a query and a key knows their offset.
+enum class Rotary {
+  none,
+  keys,    // queries and keys
+  values,  // values as well, which nothing turns back, as in lucidrains' routing-transformer
+};
+
+constexpr auto words_of(Rotary) {
+  using enum Rotary;
+  return std::to_array<Word<Rotary>>({{none, "none"}, {keys, "keys"}, {values, "values"}});
+}
 constexpr auto words_of(SelfRule) {
   using enum SelfRule;
-  return std::to_array<Word<SelfRule>>({{allowed, "allowed"}, {only_if_alone, "only_if_alone"}});
+  return std::to_array<Word<SelfRule>>(
+      {{allowed, "allowed"}, {only_if_alone, "only_if_alone"}, {only_if_alone_in_group, "only_if_alone_in_group"}});
 }
 constexpr auto words_of(RepeatRule) {
   using enum RepeatRule;

@@ -19,7 +19,8 @@ enum class NormPlacement {
 };
 enum class FeedforwardKind {
   relu,   // W2 relu(W1 x + b1) + b2
-  geglu,  // W2 (gelu(Wg x) * (W1 x)), no biases, as the authors' code since November 2020
+  geglu,  // W2 (gelu(Wg x) * (W1 x)), no biases, as the authors' code since November 2020; gelu in its tanh form
+  gelu,   // W2 gelu(W1 x + b1) + b2, gelu by the error function, as in lucidrains' routing-transformer
 };
 
 // What tells a token its place in its sequence, beside the relative positions of local and full heads.
@@ -243,7 +244,7 @@ constexpr auto words_of(NormPlacement) {
 }
 constexpr auto words_of(FeedforwardKind) {
   using enum FeedforwardKind;
-  return std::to_array<Word<FeedforwardKind>>({{relu, "relu"}, {geglu, "geglu"}});
+  return std::to_array<Word<FeedforwardKind>>({{relu, "relu"}, {geglu, "geglu"}, {gelu, "gelu"}});
 }
 constexpr auto words_of(PositionKind) {
   using enum PositionKind;

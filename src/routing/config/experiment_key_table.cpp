@@ -22,7 +22,7 @@ void add_model(Keys& keys) {
   model.add("feedforward_width", &M::feedforward_width, "of the feed-forward hidden layer");
   model.add("head_dim", &M::head_dim, "dimensions of a head; 0 means model.width / attention.heads");
   model.add("norm", &M::norm, "layer norm after (post, as in the paper) or before (pre) sub-layers");
-  model.add("feedforward", &M::feedforward, "relu or geglu");
+  model.add("feedforward", &M::feedforward, "relu, geglu or gelu");
   model.add("initial_scale", &M::initial_scale,
             "variance of starting weights times the mean of their fan-in and fan-out");
   model.add("tied_output", &M::tied_output, "the weights of the output layer are the embedding table, or its bands");
@@ -80,13 +80,14 @@ void add_head_group(KeySection<ExperimentConfig, Access>& section, const std::st
               "1: the key of a token is the query of the token before, so that a query reads what came next");
   section.add("scale", &G::scale, "factor of the logits: a number, or this formula");
   section.add("learned_scale", &G::learned_scale, "each head learns its own factor, starting from scale");
-  section.add("self", &G::self, "may a token read itself: allowed or only_if_alone");
+  section.add("self", &G::self, "may a token read itself: allowed, only_if_alone or only_if_alone_in_group");
   section.add("merge", &G::merge,
               "several groups of a token: mean of their results, or lse for one softmax over all their keys");
   section.add("merge_eps", &G::merge_eps, "mean divides by (count + this)");
   section.add("relative", &G::relative, "relative positions: none, true_offset or rank in the list of keys");
   section.add("max_relative", &G::max_relative, max_relative);
   section.add("recency", &G::recency, "distant keys get smaller logits, at another rate in each head (ALiBi)");
+  section.add("rotary", &G::rotary, "vectors turned by their position: none, keys (with queries) or values as well");
 }
 
 void add_patterns(Keys& keys) {

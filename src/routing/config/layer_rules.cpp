@@ -39,12 +39,16 @@ HeadGroupConfig for_kind(HeadGroupConfig group, AttentionKind kind) {
   // Shifted keys cannot be the query itself; those of both sides can.
   if (group.key_shift > 0) group.self = SelfRule::only_if_alone;
   group.key_shift = 0;
-  if (std::holds_alternative<RoutingPattern>(group.pattern)) group.shared_query_key = false;
+  if (auto* const routing = std::get_if<RoutingPattern>(&group.pattern)) {
+    group.shared_query_key = false;
+    routing->norm = RoutingNorm::layer;
+  }
   if (kind == AttentionKind::bidirectional_self) return group;
   group.shared_query_key = false;
   group.self = SelfRule::allowed;
   group.relative = RelativePosition::none;
   group.max_relative = 0;
+  group.rotary = Rotary::none;
   if (auto* const local = std::get_if<LocalPattern>(&group.pattern)) local->form = LocalForm::block;
   return group;
 }

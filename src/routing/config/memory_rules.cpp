@@ -45,6 +45,9 @@ void validate_heads(const ExperimentConfig& config, const HeadGroupConfig& group
              "set routing.selection to threshold or nearest");
     }
   }
+  if (group.rotary != Rotary::none) {
+    refuse("rotary turns vectors by positions, which each segment counts anew", "set rotary of its heads to none");
+  }
   if (const auto* local = std::get_if<LocalPattern>(&group.pattern)) {
     if (local->form == LocalForm::block) require_multiples(config, "local.window", local->window);
   }

@@ -33,6 +33,12 @@ enum class CentroidInit { gaussian, first_batch_kmeans };
 // With separate queries and keys: one update from both together, or one after the other as the authors' code does.
 enum class SeparateUpdate { pooled, sequential };
 
+// What tokens choose clusters by, and what their heads attend with.
+enum class RoutingNorm {
+  layer,  // queries and keys after a layer norm without gain, for both
+  unit,   // keys of unit length, queries as they are; clusters by queries of unit length. Shared queries and keys only
+};
+
 struct RoutingPattern {
   RoutingSelection selection = RoutingSelection::threshold;
   std::int64_t clusters = 16;
@@ -44,6 +50,7 @@ struct RoutingPattern {
   // keys choosing centroids. The source is known as a whole, so this reads no future, and no query is left without
   // keys.
   bool balanced_source = true;
+  RoutingNorm norm = RoutingNorm::layer;
   bool scale_before_norm = false;  // the authors scale queries by 1/sqrt(dim) first, which only weighs the norm's eps
 
   RoutingBalance balance = RoutingBalance::threshold;
@@ -76,6 +83,10 @@ constexpr auto words_of(RoutingSelection) {
   using enum RoutingSelection;
   return std::to_array<Word<RoutingSelection>>(
       {{balanced, "balanced"}, {nearest, "nearest"}, {threshold, "threshold"}});
+}
+constexpr auto words_of(RoutingNorm) {
+  using enum RoutingNorm;
+  return std::to_array<Word<RoutingNorm>>({{layer, "layer"}, {unit, "unit"}});
 }
 constexpr auto words_of(RoutingBalance) {
   using enum RoutingBalance;

@@ -28,18 +28,21 @@ std::vector<ConfigKey<RoutingSettings>> make_keys() {
   routing.add("balanced_source", &P::balanced_source,
               "across sequences each cluster takes the best keys of the source, as balanced does");
   group.add("shared_query_key", &G::shared_query_key, "keys are the queries");
+  routing.add("norm", &P::norm,
+              "layer: both normalised; unit: keys of unit length, queries as they are, clusters by unit queries");
   routing.add("scale_before_norm", &P::scale_before_norm, "queries times 1/sqrt(head_dim) before the layer norm");
   group.add("key_shift", &G::key_shift,
             "1: the key of a token is the query of the token before, so that a query reads what came next");
   group.add("scale", &G::scale, "factor of the logits: a number, or this formula");
   group.add("learned_scale", &G::learned_scale, "each head learns its own factor, starting from scale");
-  group.add("self", &G::self, "may a token read itself: allowed or only_if_alone");
+  group.add("self", &G::self, "may a token read itself: allowed, only_if_alone or only_if_alone_in_group");
   group.add("merge", &G::merge,
             "several clusters of a token: mean of their results, or lse for one softmax over all their keys");
   group.add("merge_eps", &G::merge_eps, "mean divides by (count + this)");
   group.add("relative", &G::relative, "relative positions inside a cluster: none, true_offset or rank");
   group.add("max_relative", &G::max_relative, "offsets are clipped to this; 0 means the window");
   group.add("recency", &G::recency, "distant keys get smaller logits, at another rate in each head (ALiBi)");
+  group.add("rotary", &G::rotary, "vectors turned by their position: none, keys (with queries) or values as well");
   routing.add("update", &P::update, "how centroids move: mean or sum");
   routing.add("decay", &P::decay, "of the moving averages");
   routing.add("decay_empty", &P::decay_empty, "do the averages of a centroid that no token moves decay too?");

@@ -2,6 +2,7 @@
 
 #include "routing/ops/dense/feedforward.h"
 #include "routing/ops/dense/geglu.h"
+#include "routing/ops/dense/gelu.h"
 #include "routing/ops/dropout.h"
 #include "routing/ops/initial_weights.h"
 
@@ -48,7 +49,7 @@ FeedforwardImpl::FeedforwardImpl(const ModelConfig& config, LayerPlace place, co
   in_weight_ = weight("in_weight", hidden, width);
   if (kind_ == FeedforwardKind::geglu) gate_weight_ = weight("gate_weight", hidden, width);
   out_weight_ = weight("out_weight", width, hidden);
-  if (kind_ == FeedforwardKind::relu) {
+  if (kind_ != FeedforwardKind::geglu) {
     in_bias_ = register_parameter("in_bias", at::zeros({hidden}, options));
     out_bias_ = register_parameter("out_bias", at::zeros({width}, options));
   }
@@ -59,6 +60,10 @@ at::Tensor FeedforwardImpl::forward(const at::Tensor& input, const ForwardContex
   if (kind_ == FeedforwardKind::relu) {
     return relu_feedforward(input, {.in = in_weight_, .in_bias = in_bias_, .out = out_weight_, .out_bias = out_bias_},
                             {.precision = context.precision, .dropout = draw_of(use, is_training(), context)});
+  }
+  if (kind_ == FeedforwardKind::gelu) {
+    const at::Tensor hidden = routing::gelu(linear(input, in_weight_, in_bias_, {.precision = context.precision}));
+    return linear(drop(hidden, use, is_training(), context), out_weight_, out_bias_, {.precision = context.precision});
   }
   const std::vector<at::Tensor> branches = linear_branches(input, {gate_weight_, in_weight_}, context.precision);
   const at::Tensor hidden = drop(geglu(branches[0], branches[1]), use, is_training(), context);

@@ -44,6 +44,7 @@ TORCH_MODULE(LayerNorm);
 
 // relu    W_out relu(W_in x + b_in) + b_out
 // geglu   W_out (gelu(W_gate x) * (W_in x)), with the tanh form of gelu and no biases
+// gelu    W_out gelu(W_in x + b_in) + b_out, with the error function in gelu
 class FeedforwardImpl : public torch::nn::Module {
  public:
   FeedforwardImpl(const ModelConfig& config, LayerPlace place, const at::TensorOptions& options);

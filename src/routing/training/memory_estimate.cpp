@@ -119,9 +119,9 @@ std::int64_t layer_bytes(const ExperimentConfig& config, std::int64_t layer) {
   const std::int64_t hidden = model.feedforward_width;
   constexpr std::int64_t kNormStatistics = 4;
   std::int64_t feedforward = hidden * kept.dense;
-  if (model.feedforward == FeedforwardKind::geglu) {
-    feedforward += 2 * hidden * kNumber;
-    // What dropout leaves is another tensor than what GEGLU gave only where that is not kept anyway.
+  if (model.feedforward != FeedforwardKind::relu) {
+    feedforward += (model.feedforward == FeedforwardKind::geglu ? 2 : 1) * hidden * kNumber;
+    // What dropout leaves is another tensor than what the activation gave only where that is not kept anyway.
     if (model.feedforward_dropout > 0.0 && kept.dense == kNumber) feedforward += hidden * kNumber;
   }
   return 2 * model.width * (kNumber + kept.dense) + kNormStatistics * kNumber +
@@ -155,10 +155,12 @@ std::int64_t end_numbers(const ModelConfig& model) {
 std::int64_t backward_bytes(const ExperimentConfig& config) {
   const ModelConfig& model = config.model;
   const Kept kept = kept_numbers(config);
-  const bool geglu = model.feedforward == FeedforwardKind::geglu;
+  const std::int64_t whole = model.feedforward == FeedforwardKind::geglu  ? 2
+                             : model.feedforward == FeedforwardKind::gelu ? 1
+                                                                          : 0;
   const AttentionConfig top = attention_of_layer(config, model.layers - 1);
   const std::int64_t heads = total_heads(top) * head_dim(top);
-  const std::int64_t feedforward = ((geglu ? 2 * model.feedforward_width : 0) + 3 * model.width) * kNumber;
+  const std::int64_t feedforward = (whole * model.feedforward_width + 3 * model.width) * kNumber;
   const std::int64_t attention = (5 * heads + 2 * model.width) * kNumber;
   return std::max(feedforward, attention - model.feedforward_width * kept.dense);
 }

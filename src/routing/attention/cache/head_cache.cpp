@@ -190,13 +190,14 @@ void HeadCache::read_unit(const NewTokens& tokens, std::size_t index, std::int64
         from = std::max(list.origin, end - *shape_.rules.lookback);
       }
       membership.view = {.key_from = narrow(from), .key_to = narrow(end), .place = narrow(end)};
-      const bool skips_self = shape_.self == SelfRule::only_if_alone && !shape_.memory && end > from &&
-                              list.positions[list.place(end - 1)] == position;
-      if (skips_self) membership.view.self_rank = narrow(end - 1);
+      const bool sees_self = !shape_.memory && end > from && list.positions[list.place(end - 1)] == position;
+      const bool skips_self =
+          shape_.self == SelfRule::only_if_alone || (shape_.self == SelfRule::only_if_alone_in_group && end - from > 1);
+      if (sees_self && skips_self) membership.view.self_rank = narrow(end - 1);
       alone = alone && membership.view.sees_nothing();
       unit.memberships.push_back(membership);
     }
-    if (!alone) continue;
+    if (!alone || shape_.self != SelfRule::only_if_alone) continue;
     for (std::size_t n = first; n < unit.memberships.size(); ++n) unit.memberships[n].view.self_rank = -1;
   }
 }

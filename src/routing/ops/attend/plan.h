@@ -12,7 +12,7 @@
 //   p - lookback <= r < p + lookahead    (either bound is absent when the value is)
 //   position(r) <= i                     (when causal: true positions, never ranks)
 //
-// so that what a query sees is always one interval of ranks, less itself under SelfRule::only_if_alone. Under
+// so that what a query sees is always one interval of ranks, less itself under SelfRule::only_if_alone…. Under
 // RepeatRule::once a key that lies in the intervals of several groups of the query counts in the first of them only.
 #pragma once
 

@@ -1,6 +1,8 @@
 #include "routing/core/error.h"
 #include "routing/ops/attend/plan.h"
 
+#include <algorithm>
+
 namespace routing {
 
 // Deliberately shares nothing with view_plan(): this is what the oracle of attend stands on.
@@ -36,6 +38,15 @@ at::Tensor Plan::to_dense_masks(std::int64_t sequence, std::int64_t head) const 
       }
       for (std::int64_t group = 0; group < masks.size(0) && !alone && i < num_keys; ++group) {
         mask[group][i][i] = false;
+      }
+    }
+  }
+  if (rules.self == SelfRule::only_if_alone_in_group) {
+    for (std::int64_t group = 0; group < masks.size(0); ++group) {
+      for (std::int64_t i = 0; i < std::min(num_queries, num_keys); ++i) {
+        bool alone = true;
+        for (std::int64_t j = 0; j < num_keys; ++j) alone = alone && (j == i || !mask[group][i][j]);
+        mask[group][i][i] = mask[group][i][i] && alone;
       }
     }
   }

@@ -17,7 +17,8 @@ void view_group(const Plan& plan, std::int64_t group, QueryView* views) {
   const auto* query_positions = plan.query_order.data_ptr<std::int32_t>() + range.q_begin;
   const auto* key_positions = plan.key_order.data_ptr<std::int32_t>() + range.k_begin;
   const std::int64_t num_keys = range.num_keys();
-  const bool skip_self = plan.rules.self == SelfRule::only_if_alone;
+  const bool skip_self = plan.rules.self != SelfRule::allowed;
+  const bool alone_in_group = plan.rules.self == SelfRule::only_if_alone_in_group;
   std::int64_t place = 0;
   for (std::int64_t query = 0; query < range.num_queries(); ++query) {
     const std::int32_t position = query_positions[query];
@@ -31,7 +32,8 @@ void view_group(const Plan& plan, std::int64_t group, QueryView* views) {
     view.place = static_cast<std::int32_t>(place);
     const std::int64_t own_rank = place - 1;
     const bool self_visible = own_rank >= from && own_rank < to && key_positions[own_rank] == position;
-    view.self_rank = skip_self && self_visible ? static_cast<std::int32_t>(own_rank) : -1;
+    const bool skipped = skip_self && self_visible && !(alone_in_group && to - from == 1);
+    view.self_rank = skipped ? static_cast<std::int32_t>(own_rank) : -1;
   }
 }
 
