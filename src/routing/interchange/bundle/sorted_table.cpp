@@ -2,6 +2,7 @@
 
 #include "routing/core/error.h"
 #include "routing/core/hash.h"
+#include "routing/interchange/bundle/snappy.h"
 #include "routing/interchange/bundle/wire_format.h"
 #include "routing/interchange/values/byte_cursor.h"
 
@@ -27,9 +28,8 @@ BlockPlace read_place(ByteCursor& cursor) {
   return {offset, cursor.varint()};
 }
 
-// The block itself, once its trailer has been checked.
-std::span<const std::byte> checked_block(std::span<const std::byte> file, const BlockPlace& place,
-                                         const std::string& where) {
+// The block itself, unpacked, once its trailer has been checked.
+std::string checked_block(std::span<const std::byte> file, const BlockPlace& place, const std::string& where) {
   require<FileError>(place.offset <= file.size() && place.size <= file.size() - place.offset &&
                          kTrailerBytes <= file.size() - place.offset - place.size,
                      where, ": a block of ", place.size, " bytes at byte ", place.offset,
@@ -41,10 +41,11 @@ std::span<const std::byte> checked_block(std::span<const std::byte> file, const 
   const std::uint32_t computed = masked_crc32c(file.subspan(place.offset, place.size + 1));
   require<FileError>(stored == computed, where, ": the block at byte ", place.offset, " has checksum ", computed,
                      ", but ", stored, " was stored; the file is damaged, fetch it again");
-  require<FileError>(packing == 0, where, ": the block at byte ", place.offset, " is compressed (",
-                     packing == kSnappy ? std::string("Snappy") : "kind " + std::to_string(packing),
-                     "), which TensorFlow never does for checkpoints; is this the .index of a checkpoint?");
-  return block;
+  if (packing == kSnappy) return snappy_unpacked(block, where);
+  require<FileError>(packing == 0, where, ": the block at byte ", place.offset, " is packed in the way ",
+                     static_cast<int>(packing), ", but 0 (not at all) or 1 (Snappy) was expected; is this the .index ",
+                     "of a checkpoint?");
+  return {reinterpret_cast<const char*>(block.data()), block.size()};
 }
 
 // The places of whole keys at the end are not needed to read everything, but what they say must fit.
@@ -57,8 +58,8 @@ std::span<const std::byte> entries_of(std::span<const std::byte> block, const st
   return block.first(block.size() - 4 - 4 * restarts);
 }
 
-void append_entries(std::span<const std::byte> block, const std::string& where, TableEntries& entries) {
-  ByteCursor cursor(entries_of(block, where), where);
+void append_entries(const std::string& block, const std::string& where, TableEntries& entries) {
+  ByteCursor cursor(entries_of(std::as_bytes(std::span(block)), where), where);
   std::string key;
   while (cursor.left() > 0) {
     const std::uint64_t shared = cursor.varint();
