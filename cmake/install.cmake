@@ -45,7 +45,7 @@ foreach(set plain torch)
 endforeach()
 # By the name that find_package(routing) gives it, for projects that take this one in by add_subdirectory().
 add_library(routing_library INTERFACE)
-target_link_libraries(routing_library INTERFACE routing_training routing_generation)
+target_link_libraries(routing_library INTERFACE routing_training routing_generation routing_interchange)
 add_library(routing::routing ALIAS routing_library)
 configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/routing-config.cmake.in
   ${CMAKE_CURRENT_BINARY_DIR}/routing-config.cmake INSTALL_DESTINATION ${package_folder})

@@ -40,6 +40,7 @@ const Engine table{
     .eval = in_plain_errors<run_eval>,
     .generate = in_plain_errors<run_generate>,
     .audit = in_plain_errors<run_audit>,
+    .convert = in_plain_errors<run_convert>,
     .analyze_patterns = in_plain_errors<run_analyze_patterns>,
     .analyze_attention = in_plain_errors<run_analyze_attention>,
     .analyze_health = in_plain_errors<run_analyze_health>,

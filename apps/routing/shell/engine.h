@@ -15,6 +15,7 @@ namespace routing {
 struct AttentionOptions;
 struct AuditOptions;
 struct BenchOptions;
+struct ConvertOptions;
 struct DecodeOptions;
 struct DistanceOptions;
 struct DistributedOptions;
@@ -43,6 +44,7 @@ RunCommand<TrainOptions> run_train;
 RunCommand<EvalOptions> run_eval;
 RunCommand<GenerateArguments> run_generate;
 RunCommand<AuditOptions> run_audit;
+RunCommand<ConvertOptions> run_convert;
 RunCommand<PatternsOptions> run_analyze_patterns;
 RunCommand<AttentionOptions> run_analyze_attention;
 RunCommand<HealthOptions> run_analyze_health;
@@ -68,6 +70,7 @@ struct Engine {
   RunCommand<EvalOptions>* eval = nullptr;
   RunCommand<GenerateArguments>* generate = nullptr;
   RunCommand<AuditOptions>* audit = nullptr;
+  RunCommand<ConvertOptions>* convert = nullptr;
   RunCommand<PatternsOptions>* analyze_patterns = nullptr;
   RunCommand<AttentionOptions>* analyze_attention = nullptr;
   RunCommand<HealthOptions>* analyze_health = nullptr;

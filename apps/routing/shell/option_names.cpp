@@ -27,6 +27,8 @@ std::span<const OptionName> option_names() {
       // export
       {"export", "--out"},
       {"replace", "--force"},
+      // convert
+      {"entry", "--entry"},
       // bench and analyze
       {"contents", "--content"},
       {"n", "--tokens"},
