@@ -147,7 +147,7 @@ TEST_F(CliConvert, MistakesAreExplained) {
   write_state_dict("pkm.pt", "routing_transformer.layers.layers.0.1.fn.to_queries.weight");
   expect_failure("convert pkm.pt --arg causal=true --out lm", {"product-key memory (pkm_layers)"});
   write_archive(folder_ / "evil.pt",
-                {{"a/data.pkl", pickle_of(function_of("os", "system") + tuple_of({text_of("touch pwned")}) + "R")}});
+                {{"a/data.pkl", pickle_of(function_of("os", "system") + tuple_of({string_of("touch pwned")}) + "R")}});
   expect_failure("convert evil.pt --arg causal=true --out lm", {"asks for 'os.system'", "nothing is run"});
   EXPECT_FALSE(fs::exists(folder_ / "pwned"));
   EXPECT_FALSE(fs::exists(folder_ / "lm"));

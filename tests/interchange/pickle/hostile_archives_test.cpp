@@ -61,8 +61,8 @@ TEST_F(HostileArchives, ManyNamesOfOneLargeStorageAreRefused) {
   const std::int64_t count = 100'000;
   const std::string shared = tensor_of(
       {.storage = storage_of("ByteStorage", "0", count), .size = numbers_of({count}), .stride = numbers_of({1})});
-  std::string body = "}(" + text_of("first") + shared + "q\x01";
-  for (int name = 0; name < 300; ++name) body += text_of(std::to_string(name)) + "h\x01";
+  std::string body = "}(" + string_of("first") + shared + "q\x01";
+  for (int name = 0; name < 300; ++name) body += string_of(std::to_string(name)) + "h\x01";
   EXPECT_NE(refusal({{"a/data.pkl", pickle_of(body + "u")}, {"a/data/0", std::string(count, 'x')}})
                 .find("more than 64 times"),
             std::string::npos);

@@ -22,7 +22,7 @@ std::string refusal(const std::string& pickle) {
   EXPECT_NE(refusal(pickle_of(body)).find(words), std::string::npos) << refusal(pickle_of(body))
 
 std::string call_of(const std::string& module, const std::string& name, const std::string& argument) {
-  return function_of(module, name) + tuple_of({text_of(argument)}) + "R";
+  return function_of(module, name) + tuple_of({string_of(argument)}) + "R";
 }
 
 TEST(HostilePickles, NoFunctionOfTheWorldIsNamed) {
@@ -63,9 +63,9 @@ TEST(HostilePickles, NoFunctionOfTheWorldIsNamed) {
 TEST(HostilePickles, KnownNamesAreNotCalledForAnythingElse) {
   EXPECT_REFUSED(call_of("torch", "FloatStorage", "/etc/passwd"), "calls the function torch.FloatStorage");
   EXPECT_REFUSED(call_of("collections", "OrderedDict", "x"), "makes an OrderedDict of 1 values");
-  EXPECT_REFUSED(text_of("not a function") + ")R", "calls the text 'not a function'");
-  EXPECT_REFUSED(function_of("collections", "OrderedDict") + text_of("x") + "R", "with the text 'x'");
-  EXPECT_REFUSED(function_of("torch._utils", "_rebuild_parameter") + tuple_of({text_of("x")}) + "R",
+  EXPECT_REFUSED(string_of("not a function") + ")R", "calls the text 'not a function'");
+  EXPECT_REFUSED(function_of("collections", "OrderedDict") + string_of("x") + "R", "with the text 'x'");
+  EXPECT_REFUSED(function_of("torch._utils", "_rebuild_parameter") + tuple_of({string_of("x")}) + "R",
                  "a parameter of no tensor");
   EXPECT_REFUSED(dictionary_of({{"w", function_of("torch._utils", "_rebuild_tensor_v2")}}),
                  "entry 'w' is the function");
@@ -73,15 +73,15 @@ TEST(HostilePickles, KnownNamesAreNotCalledForAnythingElse) {
 
 TEST(HostilePickles, ObjectsAndTheirStateAreRefused) {
   EXPECT_REFUSED(function_of("collections", "OrderedDict") + ")\x81", "makes an object of a class (NEWOBJ)");
-  EXPECT_REFUSED("(" + text_of("x") + "ios\nsystem\n", "makes an object of a class (INST, OBJ)");
-  EXPECT_REFUSED(text_of("os") + text_of("system") + "\x93", "STACK_GLOBAL");
+  EXPECT_REFUSED("(" + string_of("x") + "ios\nsystem\n", "makes an object of a class (INST, OBJ)");
+  EXPECT_REFUSED(string_of("os") + string_of("system") + "\x93", "STACK_GLOBAL");
   EXPECT_REFUSED("\x82\x01", "registered number (EXT)");
   EXPECT_REFUSED("Pstorage\n", "by a text (PERSID)");
-  const std::string reducer = "}" + text_of("__reduce__") + text_of("x") + "s";
+  const std::string reducer = "}" + string_of("__reduce__") + string_of("x") + "s";
   EXPECT_REFUSED(empty_dictionary() + reducer + "b", "sets attributes other than _metadata");
-  EXPECT_REFUSED(tensor_of({}) + "}" + text_of("_metadata") + "Nsb",
+  EXPECT_REFUSED(tensor_of({}) + "}" + string_of("_metadata") + "Nsb",
                  "sets attributes of a dictionary, but finds a tensor");
-  EXPECT_REFUSED(empty_dictionary() + text_of("_metadata") + "b", "sets attributes other than _metadata");
+  EXPECT_REFUSED(empty_dictionary() + string_of("_metadata") + "b", "sets attributes other than _metadata");
 }
 
 TEST(HostilePickles, EveryOtherOpcodeIsRefusedByItsNumber) {
@@ -105,7 +105,7 @@ TEST(HostilePickles, OtherProtocolsAndOtherFilesAreRefused) {
   EXPECT_REFUSED("}}", "ends with 2 values");
   EXPECT_REFUSED("}(", "ends with 1 values");
   EXPECT_REFUSED("", "ends with 0 values");
-  EXPECT_REFUSED(text_of("hello"), "holds the text 'hello', but a dictionary of tensors");
+  EXPECT_REFUSED(string_of("hello"), "holds the text 'hello', but a dictionary of tensors");
 }
 
 TEST(HostilePickles, TheStackIsNeverReadBelowItsFloor) {
@@ -114,8 +114,8 @@ TEST(HostilePickles, TheStackIsNeverReadBelowItsFloor) {
   }
   // A mark protects what lies below it.
   EXPECT_REFUSED("}(Q", "where there is none");
-  EXPECT_REFUSED("}" + text_of("k") + "(s", "where there is none");
-  EXPECT_REFUSED("}(" + text_of("k") + "u", "without a value");
+  EXPECT_REFUSED("}" + string_of("k") + "(s", "where there is none");
+  EXPECT_REFUSED("}(" + string_of("k") + "u", "without a value");
   EXPECT_REFUSED("h\x07", "recalls value 7");
   EXPECT_REFUSED("K\x01K\x02K\x03s", "sets entries of a dictionary, but finds the number 1");
 }
@@ -187,13 +187,13 @@ TEST(HostilePickles, ViewsOutsideOfTheirStorageAreRefused) {
   EXPECT_REFUSED(view({.stride = numbers_of({1})}), "has 2 sizes and 1 strides");
   EXPECT_REFUSED(view({.size = numbers_of({1'000'000}), .stride = numbers_of({0})}), "more numbers than the 4");
   EXPECT_REFUSED(view({.storage = storage_of("FloatStorage", "0", -4)}), "the count of its storage is the number -4");
-  EXPECT_REFUSED(view({.size = text_of("x")}), "its size is the text 'x'");
-  EXPECT_REFUSED(view({.storage = text_of("x")}), "is a view of the text 'x'");
-  EXPECT_REFUSED(view({.storage = tuple_of({text_of("module"), function_of("torch", "FloatStorage"), text_of("0"),
-                                            text_of("cpu"), number_of(4)}) +
+  EXPECT_REFUSED(view({.size = string_of("x")}), "its size is the text 'x'");
+  EXPECT_REFUSED(view({.storage = string_of("x")}), "is a view of the text 'x'");
+  EXPECT_REFUSED(view({.storage = tuple_of({string_of("module"), function_of("torch", "FloatStorage"), string_of("0"),
+                                            string_of("cpu"), number_of(4)}) +
                                   "Q"}),
                  "not a storage");
-  EXPECT_REFUSED(view({.storage = tuple_of({text_of("storage")}) + "Q"}), "not a storage");
+  EXPECT_REFUSED(view({.storage = tuple_of({string_of("storage")}) + "Q"}), "not a storage");
   EXPECT_REFUSED(view({.storage = storage_of("FloatStorage", "0", 4).replace(0, 0, ""), .offset = "N"}),
                  "its offset is None");
   std::vector<std::int64_t> many(65, 1);

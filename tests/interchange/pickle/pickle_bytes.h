@@ -20,7 +20,7 @@ inline std::string little_endian(std::uint64_t value, int bytes) {
 inline std::string pickle_of(const std::string& body) {
   return "\x80\x02" + body + ".";
 }
-inline std::string text_of(const std::string& text) {
+inline std::string string_of(const std::string& text) {
   return "X" + little_endian(text.size(), 4) + text;
 }
 inline std::string number_of(std::int64_t number) {
@@ -44,11 +44,12 @@ inline std::string empty_dictionary() {
 }
 inline std::string dictionary_of(const std::vector<std::pair<std::string, std::string>>& entries) {
   std::string text = empty_dictionary() + "(";
-  for (const auto& [key, value] : entries) text += text_of(key) + value;
+  for (const auto& [key, value] : entries) text += string_of(key) + value;
   return text + "u";
 }
 inline std::string storage_of(const std::string& kind, const std::string& number, std::int64_t count) {
-  return tuple_of({text_of("storage"), function_of("torch", kind), text_of(number), text_of("cpu"), number_of(count)}) +
+  return tuple_of({string_of("storage"), function_of("torch", kind), string_of(number), string_of("cpu"),
+                   number_of(count)}) +
          "Q";
 }
 

@@ -34,9 +34,9 @@ TEST(RestrictedPickle, ReadsTensorsOfAStateDict) {
 TEST(RestrictedPickle, TakesAPlainDictAParameterAndTheModulesVersions) {
   const std::string parameter =
       function_of("torch._utils", "_rebuild_parameter") + tuple_of({tensor_of({}), "\x88", empty_dictionary()}) + "R";
-  EXPECT_EQ(read(pickle_of("}" + text_of("w") + parameter + "s")).front().name, "w");
+  EXPECT_EQ(read(pickle_of("}" + string_of("w") + parameter + "s")).front().name, "w");
   const std::string versions =
-      "}" + text_of("_metadata") + dictionary_of({{"", "}" + text_of("version") + "K\x01s"}}) + "s";
+      "}" + string_of("_metadata") + dictionary_of({{"", "}" + string_of("version") + "K\x01s"}}) + "s";
   EXPECT_EQ(read(pickle_of(dictionary_of({{"w", tensor_of({})}}) + versions + "b")).size(), 1U);
 }
 
@@ -44,7 +44,7 @@ TEST(RestrictedPickle, TakesOneEntryOfACheckpoint) {
   const std::string whole = pickle_of(dictionary_of({{"step", "M\x10\x27"},
                                                      {"lr", "G" + std::string(8, '\0')},
                                                      {"model", dictionary_of({{"w", tensor_of({})}})},
-                                                     {"names", "](" + text_of("a") + "Ne"},
+                                                     {"names", "](" + string_of("a") + "Ne"},
                                                      {"old", "J\xff\xff\xff\xff"}}));
   EXPECT_EQ(read(whole, "model").front().name, "w");
   EXPECT_NE(message_of<FileError>([&] { read(whole); })
@@ -57,8 +57,8 @@ TEST(RestrictedPickle, TakesOneEntryOfACheckpoint) {
 }
 
 TEST(RestrictedPickle, ValuesAreRememberedAndRecalled) {
-  const std::string twice = "}(" + text_of("a") + tensor_of({}) + "q\x05" + text_of("b") + "h\x05" + text_of("c") +
-                            "j\x05" + std::string(3, '\0') + "u";
+  const std::string twice = "}(" + string_of("a") + tensor_of({}) + "q\x05" + string_of("b") + "h\x05" +
+                            string_of("c") + "j\x05" + std::string(3, '\0') + "u";
   EXPECT_EQ(read(pickle_of(twice)).size(), 3U);
   EXPECT_EQ(read(pickle_of(twice)).back().storage_count, 4U);
 }
