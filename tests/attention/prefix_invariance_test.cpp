@@ -139,7 +139,7 @@ TEST(PrefixInvarianceOfBalancedRouting, IsBroken) {
     const at::Tensor difference = stack.run(changed).output - stack.run(x).output;
     EXPECT_GT(difference.narrow(1, 0, kTokens / 2).abs().max().item<double>(), 1e-3) << pattern_case.name;
   }
-  EXPECT_EQ(cases, 4);
+  EXPECT_EQ(cases, 5);
 }
 
 // The test can fail: bidirectional attention does read what comes later.
