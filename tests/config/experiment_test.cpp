@@ -21,7 +21,7 @@ void expect_words(const std::vector<std::string>& words) {
 
 TEST(ExperimentWords, GoBothWays) {
   expect_words<NormPlacement>({"post", "pre"});
-  expect_words<FeedforwardKind>({"relu", "geglu"});
+  expect_words<FeedforwardKind>({"relu", "geglu", "gelu"});
   expect_words<PositionKind>({"none", "sinusoidal", "learned", "factored"});
   expect_words<Compression>({"mean", "max", "convolution", "most_used"});
   expect_words<StartSymbol>({"zero", "own"});
@@ -40,7 +40,7 @@ TEST(ExperimentWords, UnknownOnesNameTheKeyAndTheNearest) {
   EXPECT_EQ(refusal_of([] { parse_word<NormPlacement>("prae", "model.norm"); }),
             "model.norm: 'prae' is not known; choose one of post, pre (did you mean 'pre'?)");
   EXPECT_EQ(refusal_of([] { parse_word<FeedforwardKind>("gegl", "model.feedforward"); }),
-            "model.feedforward: 'gegl' is not known; choose one of relu, geglu (did you mean 'geglu'?)");
+            "model.feedforward: 'gegl' is not known; choose one of relu, geglu, gelu (did you mean 'geglu'?)");
   EXPECT_EQ(
       refusal_of([] { parse_word<OptimizerKind>("admw", "train.optimizer"); }),
       "train.optimizer: 'admw' is not known; choose one of adam, adamw, adafactor, adafactorw (did you mean 'adamw'?)");

@@ -63,7 +63,7 @@ TEST(ExperimentKeys, EveryMemberOfEveryStructureHasOne) {
   EXPECT_EQ(number_of_members<EvalConfig>(), keys_beginning_with("eval"));
   // Its pattern, heads and whether they are added have no key: attention.* says so.
   const std::size_t of_group = number_of_members<HeadGroupConfig>() - 3;
-  EXPECT_EQ(of_group, 10U);
+  EXPECT_EQ(of_group, 11U);
   EXPECT_EQ(keys_beginning_with("full"), of_group);
   EXPECT_EQ(keys_beginning_with("local"), of_group + number_of_members<LocalPattern>() - 1) << "no lookahead";
   EXPECT_EQ(keys_beginning_with("strided"), of_group + number_of_members<StridedPattern>());

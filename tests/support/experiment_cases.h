@@ -22,7 +22,8 @@ inline ExperimentConfig unlike_defaults() {
                            .merge_eps = scale / 3.0,
                            .relative = RelativePosition::rank,
                            .max_relative = 31,
-                           .recency = true};
+                           .recency = true,
+                           .rotary = Rotary::keys};
   };
   ExperimentConfig config{
       .name = "a \"name\" with \\ and\nlines, tab\t, \x01, \x7f and ü",
@@ -122,6 +123,7 @@ inline ExperimentConfig unlike_defaults() {
                                                         .window = 5,
                                                         .max_memberships = 7,
                                                         .balanced_source = false,
+                                                        .norm = RoutingNorm::unit,
                                                         .scale_before_norm = true,
                                                         .balance = RoutingBalance::none,
                                                         .balance_rate = 0.3,
@@ -148,7 +150,8 @@ inline ExperimentConfig unlike_defaults() {
                               .merge_eps = 0.6,
                               .relative = RelativePosition::true_offset,
                               .max_relative = 17,
-                              .recency = true},
+                              .recency = true,
+                              .rotary = Rotary::values},
                     .head_mix = true,
                     .unused_key_columns = true};
   return config;
