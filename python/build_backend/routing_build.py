@@ -4,8 +4,8 @@ The extension is one target of the project's own CMake build, so this file only 
 result (PEP 517 and PEP 427). It needs nothing but Python itself, the Debian packages of scripts/packages.txt
 and some minutes for the first build.
 
-    ROUTING_BUILT_CORE   an extension module that is there already, instead of building one
-    ROUTING_BUILD_DIR    where to build; build/release of the project unless told
+    BUILT_CORE   an extension module that is there already, instead of building one
+    CORE_BUILD_DIR    where to build; build/release of the project unless told
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ def _tag() -> str:
 
 def _core() -> pathlib.Path:
     """The extension module, built if need be."""
-    given = os.environ.get("ROUTING_BUILT_CORE")
+    given = os.environ.get("BUILT_CORE")
     if given:
         return pathlib.Path(given)
-    build = pathlib.Path(os.environ.get("ROUTING_BUILD_DIR", PROJECT / "build" / "release"))
+    build = pathlib.Path(os.environ.get("CORE_BUILD_DIR", PROJECT / "build" / "release"))
     suffix = sysconfig.get_config_var("EXT_SUFFIX")
     if not (build / "build.ninja").exists():
         subprocess.run(

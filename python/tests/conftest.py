@@ -11,7 +11,7 @@ import pytest
 import torch
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAM = os.environ.get("ROUTING_PROGRAM", str(ROOT / "build" / "release" / "routing"))
+PROGRAM = os.environ.get("TESTED_PROGRAM", str(ROOT / "build" / "release" / "routing"))
 
 SENTENCE = "The old man of the sea told the old woman of the hills what the sea had told him. "
 

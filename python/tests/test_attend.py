@@ -155,7 +155,7 @@ def test_operation_is_registered_with_torch() -> None:
 
 def test_bits_are_those_of_the_cpp_library(tmp_path: pathlib.Path) -> None:
     """The same numbers through a program that knows no Python (tests/python/attend_file.cpp)."""
-    program = os.environ.get("ROUTING_ATTEND_FILE", str(ROOT / "build" / "release" / "tests" / "attend_file"))
+    program = os.environ.get("ATTEND_FILE_PROGRAM", str(ROOT / "build" / "release" / "tests" / "attend_file"))
     if not pathlib.Path(program).exists():
         pytest.skip("attend_file was not built")
     batch, heads, tokens, dim, window = 2, 3, 257, 16, 40

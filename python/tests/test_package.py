@@ -66,7 +66,7 @@ def test_versions_agree() -> None:
 def test_a_wheel_holds_the_package_and_installs(tmp_path: pathlib.Path) -> None:
     """From the extension that is already built: what takes minutes is not done twice."""
     core = next(pathlib.Path(rt.__file__).parent.glob("_core*.so"))
-    environment = {**os.environ, "ROUTING_BUILT_CORE": str(core.resolve())}
+    environment = {**os.environ, "BUILT_CORE": str(core.resolve())}
     environment.pop("PYTHONPATH", None)
     python = tmp_path / "venv" / "bin" / "python"
     subprocess.run(

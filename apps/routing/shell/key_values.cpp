@@ -40,9 +40,9 @@ std::vector<std::string> key_values(std::string_view name) {
   if (key->kind != ValueKind::text || takes(*key, "no such word")) return {};
   std::vector<std::string> words =
       all_words<NormPlacement, FeedforwardKind, PositionKind, Compression, StartSymbol, OptimizerKind, DataFormat,
-                TokenKind, ScheduleKind, DataOrder, Precision, SelfRule, RepeatRule, Merge, RelativePosition, LocalForm,
-                PatternKind, RoutingSelection, RoutingBalance, CentroidUpdate, UpdateFrom, CentroidInit,
-                SeparateUpdate>();
+                TokenKind, ScheduleKind, DataOrder, Precision, SelfRule, RepeatRule, Merge, RelativePosition, Rotary,
+                RoutingNorm, LocalForm, PatternKind, RoutingSelection, RoutingBalance, CentroidUpdate, UpdateFrom,
+                CentroidInit, SeparateUpdate>();
   // Keys that check their text by themselves.
   for (const char* const word : {"all", "odd", "even", "train", "valid", "test"}) words.emplace_back(word);
   words.erase(std::remove_if(words.begin(), words.end(), [&](const std::string& word) { return !takes(*key, word); }),
