@@ -26,7 +26,7 @@ set(CPACK_DEBIAN_PACKAGE_PRIORITY optional)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 
 # As Debian's own tools, by the variables of devscripts.
-set(CPACK_DEBIAN_PACKAGE_MAINTAINER "The routing authors <maintainers@users.noreply.a-seed-0815feca.example>")
+set(CPACK_DEBIAN_PACKAGE_MAINTAINER "The routing authors <maintainers@routing.example>")
 if(DEFINED ENV{DEBFULLNAME} AND DEFINED ENV{DEBEMAIL})
   set(CPACK_DEBIAN_PACKAGE_MAINTAINER "$ENV{DEBFULLNAME} <$ENV{DEBEMAIL}>")
 endif()

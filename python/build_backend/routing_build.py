@@ -105,6 +105,9 @@ def build_wheel(
     sources = sorted(p for p in package.iterdir() if p.suffix in (".py", ".pyi") or p.name == "py.typed")
     files = [(f"routing_transformer/{p.name}", p.read_bytes()) for p in sources]
     files.append((f"routing_transformer/{core.name}", core.read_bytes()))
+    # What reads subwords lies beside the extension, as a link to where the build leaves it.
+    subwords = core.with_name("routing_subwords.so")
+    files.append((f"routing_transformer/{subwords.name}", subwords.read_bytes()))
     info = _info_folder()
     wheel = f"Wheel-Version: 1.0\nGenerator: routing_build\nRoot-Is-Purelib: false\nTag: {_tag()}\n"
     files.append((f"{info}/METADATA", _metadata().encode()))

@@ -207,12 +207,15 @@ class RoutingAttention(nn.Module):
         key_padding_mask: Optional[Tensor] = None,
         need_weights: bool = False,
         attn_mask: Optional[Tensor] = None,
+        average_attn_weights: bool = True,
+        is_causal: bool = False,
+        *,
         query_padding_mask: Optional[Tensor] = None,
-        **_unused: object,
     ) -> Tuple[Tensor, None]:
         """query [batch, tokens, width] -> (output of the same shape, None).
 
         key_padding_mask is bool [batch, keys], True for padding; padded rows of the output are zero.
+        average_attn_weights is there because torch.nn.MultiheadAttention has it; there are no weights.
         In cross-attention `key` is what is read, and the queries' own padding is query_padding_mask.
         """
         if need_weights or attn_mask is not None:
@@ -220,6 +223,8 @@ class RoutingAttention(nn.Module):
                 "RoutingAttention: the pattern says what is read: there are no weights to give back and "
                 "no attn_mask; pass need_weights=False, and kind='causal' for a causal mask"
             )
+        if is_causal and self.kind != "causal":
+            raise InputError(f"RoutingAttention: is_causal was given, but kind is '{self.kind}'")
         cross = self.kind == "cross"
         if not cross and ((key is not None and key is not query) or (value is not None and value is not query)):
             raise InputError(

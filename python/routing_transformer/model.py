@@ -165,8 +165,6 @@ class Model:
                 max_new_tokens = shape[0] * shape[1] * shape[2]
             elif self._model.reads_source:
                 max_new_tokens = int(self._model.settings["train.sequence_length"])
-        # <eos> of words ends a line, not the text; bytes have no end.
-        end = {"subwords": 0, "symbols": 1}.get(self.token_kind, -1)
         generation = _core.Generation(
             self._model,
             ids,
@@ -178,7 +176,7 @@ class Model:
             min_p,
             repetition_penalty,
             seed,
-            -1 if ignore_end else end,
+            -1 if ignore_end else self._model.end_token,
             list(stop),
         )
         while True:

@@ -5,6 +5,7 @@
 #include "loaded_model.h"
 #include "routing/config/keys.h"
 #include "routing/core/error.h"
+#include "routing/data/tasks/sequence_tasks.h"
 #include "routing/evaluation/token_likelihood.h"
 #include "routing/model/weights.h"
 
@@ -16,6 +17,11 @@ const Tokenizer& LoadedModel::text_of(const char* what) const {
   require<InputError>(tokenizer != nullptr, path.string(), ": holds a model of ", is_image() ? "images" : "symbols",
                       ", which have no text for ", what, "; use ids");
   return *tokenizer;
+}
+
+std::int64_t LoadedModel::end_token() const {
+  if (model->reads_source()) return kEndSymbol;
+  return tokenizer == nullptr || tokenizer->kind() == "words" ? -1 : tokenizer->end_id();
 }
 
 at::Tensor batch_of(const LoadedModel& model, const at::Tensor& tokens, const char* name) {
@@ -82,6 +88,8 @@ at::Tensor nats(const LoadedModel& model, const at::Tensor& tokens, const std::o
 // What every token of a text costs, in windows as `routing eval` reads them.
 at::Tensor score(const LoadedModel& model, const at::Tensor& tokens, std::int64_t sequence_length,
                  std::int64_t stride) {
+  require<InputError>(!model.model->reads_source(), model.path.string(),
+                      ": reads a source, so a text by itself has no score; use nats(target, source)");
   const std::vector<std::int32_t> ids = ids_of(model, tokens, "tokens");
   require<InputError>(!ids.empty(), "tokens: there are none to score");
   at::Tensor all = at::empty({static_cast<std::int64_t>(ids.size())}, at::kFloat);
@@ -189,6 +197,7 @@ void bind_model(py::module_& module) {
       .def_property_readonly("reads_source", [](const LoadedModel& model) { return model.model->reads_source(); })
       .def_property_readonly("vocabulary_size",
                              [](const LoadedModel& model) { return model.config().model.vocab_size; })
+      .def_property_readonly("end_token", &LoadedModel::end_token)
       .def_property_readonly("num_parameters", [](const LoadedModel& model) { return model.model->num_parameters(); })
       .def_property_readonly("token_kind",
                              [](const LoadedModel& model) {

@@ -86,75 +86,48 @@ class Fields {
   py::dict left_;
 };
 
-PatternConfig pattern_of(const std::string& name, const py::dict& given) {
-  Fields fields(name, given.attr("copy")());
-  PatternConfig made;
-  switch (parse_word<PatternKind>(name, "pattern")) {
-    case PatternKind::full:
-      made = FullPattern{};
-      break;
-    case PatternKind::local: {
-      LocalPattern pattern;
-      fields.take("form", pattern.form);
-      fields.take("window", pattern.window);
-      fields.take("lookahead", pattern.lookahead);
-      fields.take("flange", pattern.flange);
-      made = pattern;
-      break;
-    }
-    case PatternKind::strided: {
-      StridedPattern pattern;
-      fields.take("stride", pattern.stride);
-      made = pattern;
-      break;
-    }
-    case PatternKind::fixed: {
-      FixedPattern pattern;
-      fields.take("stride", pattern.stride);
-      fields.take("summary", pattern.summary);
-      made = pattern;
-      break;
-    }
-    case PatternKind::local2d: {
-      Local2dPattern pattern;
-      fields.take("rows", pattern.rows);
-      fields.take("columns", pattern.columns);
-      fields.take("above", pattern.above);
-      fields.take("beside", pattern.beside);
-      fields.take("image_width", pattern.image_width);
-      made = pattern;
-      break;
-    }
-    case PatternKind::random: {
-      RandomPattern pattern;
-      fields.take("groups", pattern.groups);
-      fields.take("window", pattern.window);
-      made = pattern;
-      break;
-    }
-    case PatternKind::lsh: {
-      LshPattern pattern;
-      fields.take("buckets", pattern.buckets);
-      fields.take("rounds", pattern.rounds);
-      fields.take("window", pattern.window);
-      fields.take("lookahead", pattern.lookahead);
-      made = pattern;
-      break;
-    }
-    case PatternKind::routing: {
-      RoutingPattern pattern;
-      fields.take("selection", pattern.selection);
-      fields.take("clusters", pattern.clusters);
-      fields.take("window", pattern.window);
-      fields.take("lookahead", pattern.lookahead);
-      fields.take("max_memberships", pattern.max_memberships);
-      fields.take("balanced_source", pattern.balanced_source);
-      made = pattern;
-      break;
-    }
-    case PatternKind::span:
-      throw ConfigError("pattern: span has a learned weight and is part of RoutingAttention only (content='span')");
+// Takes what the pattern has of these names.
+struct TakeFields {
+  Fields& fields;  // NOLINT(cppcoreguidelines-avoid-const-or-ref-data-members): lives for one call
+
+  template <class Pattern>
+  void operator()(Pattern& pattern) const {
+#define ROUTING_TAKE(name) \
+  if constexpr (requires { pattern.name; }) fields.take(#name, pattern.name)
+    ROUTING_TAKE(form);
+    ROUTING_TAKE(window);
+    ROUTING_TAKE(lookahead);
+    ROUTING_TAKE(flange);
+    ROUTING_TAKE(stride);
+    ROUTING_TAKE(summary);
+    ROUTING_TAKE(rows);
+    ROUTING_TAKE(columns);
+    ROUTING_TAKE(above);
+    ROUTING_TAKE(beside);
+    ROUTING_TAKE(image_width);
+    ROUTING_TAKE(groups);
+    ROUTING_TAKE(buckets);
+    ROUTING_TAKE(rounds);
+    ROUTING_TAKE(selection);
+    ROUTING_TAKE(clusters);
+    ROUTING_TAKE(max_memberships);
+    ROUTING_TAKE(balanced_source);
+#undef ROUTING_TAKE
   }
+};
+
+PatternConfig pattern_of(const std::string& name, const py::dict& given) {
+  const auto kind = parse_word<PatternKind>(name, "pattern");
+  require<ConfigError>(kind != PatternKind::span, "pattern: span has a learned weight and is part of RoutingAttention ",
+                       "only (content='span')");
+  PatternConfig made;
+  for (const PatternConfig& pattern :
+       std::initializer_list<PatternConfig>{FullPattern{}, LocalPattern{}, StridedPattern{}, FixedPattern{},
+                                            Local2dPattern{}, RandomPattern{}, LshPattern{}, RoutingPattern{}}) {
+    if (pattern_kind(pattern) == kind) made = pattern;
+  }
+  Fields fields(name, given.attr("copy")());
+  std::visit(TakeFields{fields}, made);
   fields.finish();
   return made;
 }

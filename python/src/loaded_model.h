@@ -23,6 +23,8 @@ struct LoadedModel {
 
   const ExperimentConfig& config() const { return model->config(); }
   bool is_image() const { return config().model.image_height > 0; }
+  // What ends a sample, as in `routing generate`: -1 for nothing. <eos> of words ends a line, not the text.
+  std::int64_t end_token() const;
   // An InputError for models without a text: `what` says what was asked for.
   const Tokenizer& text_of(const char* what) const;
 };

@@ -49,6 +49,9 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], pathlib.Pa
     kinds: Dict[str, List[str]] = {
         "text": ["--data", str(text), "--tokens", "bytes", "--set", "train.sequence_length=64"],
         "words": ["--data", str(text), "--tokens", "words", "--set", "train.sequence_length=32"],
+        "subwords": [
+            "--data", str(text), "--tokens", "subwords", "--set", "train.sequence_length=32",
+        ],
         "image": [
             "--data", str(images), "--set", "model.image_height=8", "--set", "model.image_width=8",
             "--set", "train.sequence_length=192",

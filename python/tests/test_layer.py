@@ -238,5 +238,9 @@ def test_errors_are_the_library_s() -> None:
         layer()(torch.randn(1, 5, 31))
     with pytest.raises(rt.InputError, match="attn_mask"):
         layer()(torch.randn(1, 5, 32), attn_mask=torch.zeros(5, 5))
+    with pytest.raises(rt.InputError, match="is_causal was given, but kind is 'bidirectional'"):
+        layer(kind="bidirectional")(torch.randn(1, 5, 32), is_causal=True)
+    with pytest.raises(TypeError, match="key_paddings"):
+        layer()(torch.randn(1, 5, 32), key_paddings=None)
     with pytest.raises(rt.ConfigError, match="torch.nn.Module"):
         rt.update_centroids("model")  # type: ignore[arg-type]

@@ -20,7 +20,9 @@ def generated(run_folder: pathlib.Path, *options: str) -> dict:
     return json.loads(printed.splitlines()[0])
 
 
-@pytest.mark.parametrize("kind, prompt", [("text", "The old man"), ("words", "The old man of")])
+@pytest.mark.parametrize(
+    "kind, prompt", [("text", "The old man"), ("words", "The old man of"), ("subwords", "The old man of")]
+)
 def test_text_and_its_likelihoods_are_the_program_s(runs: Runs, kind: str, prompt: str) -> None:
     model = rt.Model.load(runs(kind))
     theirs = generated(runs(kind), "--prompt", prompt, "-n", "200")
@@ -65,6 +67,8 @@ def test_pairs_are_the_program_s(runs: Runs) -> None:
     )
     with pytest.raises(rt.InputError, match="reads a source"):
         model.logits([3, 4])
+    with pytest.raises(rt.InputError, match=r"use nats\(target, source\)"):
+        model.score([3, 4])
 
 
 def test_scores_are_those_of_eval(runs: Runs, tmp_path: pathlib.Path) -> None:

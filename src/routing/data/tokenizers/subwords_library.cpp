@@ -65,8 +65,17 @@ std::string error_of(const Result& result) {
 
 std::vector<std::filesystem::path> subwords_plugin_places() {
   std::error_code ignored;
-  const std::filesystem::path folder = std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path();
-  return {folder / kFileName, folder.parent_path() / kFileName, folder.parent_path() / "lib/routing" / kFileName};
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", ignored);
+  const std::filesystem::path folder = program.parent_path();
+  std::vector<std::filesystem::path> places{folder / kFileName, folder.parent_path() / kFileName,
+                                            folder.parent_path() / "lib/routing" / kFileName};
+  Dl_info holder{};
+  if (::dladdr(reinterpret_cast<const void*>(&subwords_plugin_places), &holder) == 0) return places;
+  // The name of a program is as it was called: a relative one would be looked for in the folder of the user's work.
+  const std::filesystem::path named = holder.dli_fname;
+  const std::filesystem::path own = std::filesystem::canonical(named, ignored).parent_path();
+  if (named.is_absolute() && !own.empty() && own != folder) places.insert(places.begin(), own / kFileName);
+  return places;
 }
 
 LoadedSubwords::LoadedSubwords(std::string_view model) {

@@ -13,8 +13,9 @@
 
 namespace routing {
 
-// The places where the plug-in may be, the likeliest first: beside the program, in the folder above it (where the build
-// leaves the program, while tests are below it), and in ../lib/routing.
+// The places where the plug-in may be, the likeliest first: beside the module that holds this code, where Python or the
+// program has loaded one; beside the program, in the folder above it (where the build leaves the program, while tests
+// are below it), and in ../lib/routing.
 std::vector<std::filesystem::path> subwords_plugin_places();
 
 // A model in the hands of SentencePiece.
