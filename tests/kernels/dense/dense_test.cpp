@@ -4,6 +4,8 @@
 #include "routing/core/error.h"
 #include "routing/core/parallel.h"
 #include "routing/core/random.h"
+#include "routing/kernels/dense/dense_primitives.h"
+#include "routing/kernels/dispatch/cpu_features.h"
 #include "routing/kernels/pointwise/bfloat16.h"
 
 #include <gtest/gtest.h>
