@@ -19,8 +19,8 @@
 #pragma once
 
 #include "routing/core/error.h"
-#include "routing/serving/http/message.h"
 #include "routing/serving/http/reply.h"
+#include "routing/serving/http/wire/message.h"
 
 #include <array>
 #include <cstddef>
@@ -54,7 +54,7 @@ struct Limits {
   std::size_t connections = 10000;                 // more: 503 and Retry-After
   double seconds_to_read_header = 10;              // from the first byte of a request on
   double seconds_to_read_body = 60;
-  double seconds_idle = 60;      // between requests
+  double seconds_idle = 60;      // before the first request, and between two
   double seconds_to_write = 60;  // what was written when they began must be taken when they end
   double seconds_to_linger = 1;  // for the client to read a last answer before the connection closes
 };
@@ -115,7 +115,7 @@ class Server {
 
  private:
   class Impl;
-  std::shared_ptr<Impl> impl_;
+  std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace routing::http

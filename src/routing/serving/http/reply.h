@@ -1,7 +1,7 @@
 // Where the answer to one request goes.
 #pragma once
 
-#include "routing/serving/http/message.h"
+#include "routing/serving/http/wire/message.h"
 
 #include <functional>
 #include <memory>

@@ -11,6 +11,9 @@ namespace routing::http {
 
 using Headers = std::vector<std::pair<std::string, std::string>>;
 
+// Whether they differ in the case of ASCII letters at most.
+bool same_word(std::string_view one, std::string_view other);
+
 // The one called `name`, whatever the case of its letters; several of one name are joined by ", ".
 std::optional<std::string> find_header(const Headers& headers, std::string_view name);
 
