@@ -195,6 +195,12 @@ std::vector<TokenProbability> Sampler::distribution(std::span<const float> logit
   return probabilities;
 }
 
+double log_probability(std::span<const float> logits, std::int32_t token) {
+  require<InputError>(token >= 0 && static_cast<std::size_t>(token) < logits.size(), "there is no token ", token,
+                      " among ", logits.size(), " logits");
+  return LogProbabilities(logits).of(token);
+}
+
 std::vector<TokenDraw> most_likely(std::span<const float> logits, std::int64_t count) {
   require<InputError>(count >= 0, "the ", count, " most likely tokens were asked for; ask for 0 or more");
   const LogProbabilities log_probabilities(logits);

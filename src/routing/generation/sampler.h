@@ -97,6 +97,9 @@ class Sampler {
   std::vector<bool> is_seen_;  // by id; all false between calls
 };
 
+// The log probability of one token, as in TokenDraw. Throws InputErrors as Sampler, and for an id that has no logit.
+double log_probability(std::span<const float> logits, std::int32_t token);
+
 // The `count` most likely tokens with their log probabilities, as in TokenDraw, most likely first, lower ids first
 // among equals. Fewer if fewer have a logit above -infinity. Throws InputErrors as Sampler, and for a negative count.
 std::vector<TokenDraw> most_likely(std::span<const float> logits, std::int64_t count);
