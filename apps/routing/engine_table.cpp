@@ -42,6 +42,7 @@ const Engine table{
     .train = in_plain_errors<run_train>,
     .eval = in_plain_errors<run_eval>,
     .generate = in_plain_errors<run_generate>,
+    .serve = in_plain_errors<run_serve>,
     .audit = in_plain_errors<run_audit>,
     .convert = in_plain_errors<run_convert>,
     .analyze_patterns = in_plain_errors<run_analyze_patterns>,

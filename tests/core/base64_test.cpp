@@ -23,7 +23,8 @@ TEST(Base64, ReadsBackWhatItWroteOfAnyBytes) {
 }
 
 TEST(Base64, RefusesWhatIsNone) {
-  for (const char* text : {"Z", "Zg", "Zg=", "Zg===", "====", "Z===", "Zm9v!mFy", "Zm 9", "Zm9v\n", "=Zg=", "Zg==Zg==", "Zh==", "Zm9=", "_-8="}) {
+  for (const char* text : {"Z", "Zg", "Zg=", "Zg===", "====", "Z===", "Zm9v!mFy", "Zm 9", "Zm9v\n",
+                           "=Zg=", "Zg==Zg==", "Zh==", "Zm9=", "_-8="}) {
     EXPECT_FALSE(from_base64(text)) << text;
   }
   EXPECT_EQ(from_base64("+/8="), "\xfb\xff");

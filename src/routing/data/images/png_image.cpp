@@ -133,8 +133,8 @@ class PngReader {
     const std::size_t pixels = pixels_.size() / 4;
     for (std::size_t pixel = 0; pixel < pixels; ++pixel) {
       const std::uint8_t alpha = pixels_[4 * pixel + 3];
-      require<FileError>(alpha == kOpaque, origin_, ": has alpha ", static_cast<int>(alpha), " at row ",
-                         pixel / width, ", column ", pixel % width,
+      require<FileError>(alpha == kOpaque, origin_, ": has alpha ", static_cast<int>(alpha), " at row ", pixel / width,
+                         ", column ", pixel % width,
                          ", but only opaque pixels (255) are read; put it on a background with: "
                          "convert IMAGE -background white -flatten IMAGE.png");
       std::memmove(&pixels_[3 * pixel], &pixels_[4 * pixel], 3);
@@ -238,7 +238,8 @@ std::vector<std::uint8_t> encode_png(const Image& image, const std::string& orig
 }
 
 void write_png(const std::filesystem::path& path, const Image& image) {
-  write_file_at_once(path, std::as_bytes(std::span(encode_png(image, path.string()))));
+  const std::vector<std::uint8_t> bytes = encode_png(image, path.string());
+  write_file_at_once(path, std::as_bytes(std::span(bytes)));
 }
 
 }  // namespace routing
