@@ -1,5 +1,6 @@
 #include "routing/kernels/dense/dense_primitives.h"
 
+#include "routing/kernels/dispatch/onednn_limit.h"
 #include "routing/kernels/pointwise/bfloat16.h"
 
 #include <algorithm>
@@ -94,12 +95,16 @@ void* Scratch::at_least(std::size_t bytes) {
 }
 
 const dnnl::engine& cpu_engine() {
-  static const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+  static const dnnl::engine engine = [] {
+    limit_onednn();
+    return dnnl::engine(dnnl::engine::kind::cpu, 0);
+  }();
   return engine;
 }
 
 bool multiplies_bfloat16() {
   static const bool native = [] {
+    if (onednn_would_crash_on_tiles()) return false;
     const auto isa = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
     constexpr auto kWanted = static_cast<unsigned>(dnnl::cpu_isa::avx512_core_bf16);
     return (isa & kWanted) == kWanted;

@@ -84,6 +84,7 @@ CpuFeatures read_features() {
   features.amx_tile = tiles && bit(extended.edx, 24);
   features.amx_bf16 = tiles && bit(extended.edx, 22);
   features.amx_int8 = tiles && bit(extended.edx, 25);
+  features.amx_palette = features.amx_tile && cpuid(0x1d).eax >= 1;
   return features;
 }
 
