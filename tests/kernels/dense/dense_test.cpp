@@ -4,8 +4,6 @@
 #include "routing/core/error.h"
 #include "routing/core/parallel.h"
 #include "routing/core/random.h"
-#include "routing/kernels/dense/dense_primitives.h"
-#include "routing/kernels/dispatch/cpu_features.h"
 #include "routing/kernels/pointwise/bfloat16.h"
 
 #include <gtest/gtest.h>
@@ -73,15 +71,6 @@ TEST(DenseIsa, LimitOfTheEnvironmentIsInForce) {
   const auto most = std::string(limit) == "AVX2" ? dnnl::cpu_isa::avx2 : dnnl::cpu_isa::avx512_core;
   ASSERT_TRUE(std::string(limit) == "AVX2" || std::string(limit) == "AVX512_CORE") << limit;
   EXPECT_LE(static_cast<int>(dnnl::get_effective_cpu_isa()), static_cast<int>(most));
-}
-
-// Its first tile instruction would end the program.
-TEST(DenseIsa, OneDnnUsesNoTilesWhoseSizeTheProcessorHides) {
-  limit_onednn();
-  const bool has_tiles = (static_cast<unsigned>(dnnl::get_effective_cpu_isa()) &
-                          static_cast<unsigned>(dnnl::cpu_isa::avx512_core_amx)) ==
-                         static_cast<unsigned>(dnnl::cpu_isa::avx512_core_amx);
-  EXPECT_TRUE(!has_tiles || cpu_features().amx_palette || std::getenv("DNNL_MAX_CPU_ISA") != nullptr);
 }
 
 TEST_P(Dense, ForwardEqualsPlainLoopsInDouble) {
