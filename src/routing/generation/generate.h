@@ -1,15 +1,14 @@
 // Samples of a model: several continuations of several prompts, side by side.
 #pragma once
 
-#include "routing/config/words.h"
 #include "routing/generation/decoder.h"
+#include "routing/generation/sample_batch.h"
 #include "routing/generation/sampler.h"
 
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <span>
-#include <string_view>
 #include <vector>
 
 namespace routing {
@@ -23,16 +22,6 @@ struct GenerateOptions {
   std::int64_t known_tokens = 0;   // only ids below this one are drawn: those that have a text; 0 means all
   std::uint64_t first_sample = 0;  // the number of the first sample, which names its random stream
 };
-
-enum class StopReason {
-  length,   // max_new_tokens, or the end of what the model can read
-  end,      // the end token
-  stopped,  // the listener said so
-};
-constexpr auto words_of(StopReason) {
-  using enum StopReason;
-  return std::to_array<Word<StopReason>>({{length, "length"}, {end, "end"}, {stopped, "stopped"}});
-}
 
 struct Sample {
   std::int64_t prompt = 0;                     // which prompt it continues
