@@ -29,6 +29,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <exception>
 #include <map>
 #include <memory>
 #include <span>
@@ -86,7 +87,7 @@ class CompletionBatch {
   CompletionBatch(const CompletionBatch&) = delete;
   CompletionBatch& operator=(const CompletionBatch&) = delete;
 
-  // Waits in line from now on; returns the request's number, which is used once. The listener hears of it until it
+  // It waits in line from now on; returns the request's number, which is used once. The listener hears of it until it
   // ends.
   //
   // Throws  ConfigError  options out of range
@@ -117,7 +118,52 @@ class CompletionBatch {
   const BatchLimits& limits() const { return limits_; }
 
  private:
+  struct Request {
+    CompletionRequest asked = {};
+    std::shared_ptr<CompletionListener> listener = {};
+    std::int64_t left = 0;     // tokens that each sample may get
+    std::int64_t unended = 0;  // samples
+    bool is_in = false;        // it has its places
+    // While its prompt is read.
+    std::int64_t sequence = -1;
+    std::int64_t read = 0, cached_tokens = 0;
+    std::shared_ptr<const std::vector<float>> logits = {};
+    std::vector<std::int64_t> places = {};  // lengths at which snapshots are taken
+    // Another request is reading what this one begins with, up to here.
+    std::uint64_t follows = 0;
+    std::int64_t follows_to = 0;
+  };
+  using Requests = std::map<std::uint64_t, std::shared_ptr<Request>>;
+  class Heard;
+
+  std::shared_ptr<Request> find(std::uint64_t number) const;
+  Decoder::Expected expected_of(const Request& request, std::int64_t known) const;
+  void let_in();
+  bool follows_another(Request& request, const PrefixCache::Found& found);
+  bool has_room(const Request& request, const PrefixCache::Found& found) const;
+  void begin(std::uint64_t number, Request& request, const PrefixCache::Found& found);
+  void read_prompts();
+  void read_piece(std::uint64_t number, Request& request, std::int64_t most);
+  void prompt_was_read(std::uint64_t number, Request& request, std::int64_t tokens);
+  void begin_samples(std::uint64_t number, Request& request);
+  void draw();
+  void fail(std::uint64_t number, const std::string& reason);
+  void forget(std::uint64_t number);
+  template <class Call>
+  void tell(std::uint64_t number, const std::shared_ptr<CompletionListener>& listener, const Call& call);
+
+  Decoder* decoder_;
   BatchLimits limits_;
+  PrefixCache prefixes_;
+  SampleBatch samples_;
+  Requests requests_;
+  std::deque<std::uint64_t> waiting_;  // in the order in which they came
+  std::deque<std::uint64_t> reading_;  // the next one to read first
+  std::int64_t places_ = 0;            // taken
+  std::int64_t budget_ = 0;            // tokens of prompts that this round may still read
+  std::uint64_t next_ = 1;
+  Facts counts_ = {};
+  std::exception_ptr thrown_ = {};  // by a listener in this round
 };
 
 }  // namespace routing

@@ -40,14 +40,10 @@ class Generation {
  public:
   // Throws a ConfigError for options out of range.
   Generation(Decoder& decoder, const GenerateOptions& options);
-  ~Generation();
-  Generation(const Generation&) = delete;
-  Generation& operator=(const Generation&) = delete;
-
   // `count` more samples that go on from a prompt, with the numbers first, first + 1, …; the number names the random
   // stream of a sample, together with options.first_sample. What Decoder::begin throws.
   void begin(std::span<const std::int32_t> prompt, std::size_t first, std::size_t count);
-  bool goes_on() const { return !active_.empty(); }
+  bool goes_on() const { return samples_.size() > 0; }
   struct Step {
     std::size_t sample = 0;
     TokenDraw draw = {};
@@ -57,22 +53,9 @@ class Generation {
   std::vector<Step> step(const TokenListener& listener = {});
 
  private:
-  // A sample that still goes on.
-  struct Active {
-    std::size_t number = 0;
-    std::int64_t sequence = 0;
-    std::int64_t left = 0;                 // tokens it may still get
-    std::int64_t position = 0;             // of the next token
-    std::vector<std::int32_t> seen = {};   // prompt and drawn, for the repetition penalty
-    std::vector<float> first_logits = {};  // after the prompt, until they are used
-  };
-  Step take(Active& active, std::span<const float> all_logits, const TokenListener& listener);
-  void remove_ended();
-
   Decoder* decoder_;
   GenerateOptions options_;
-  Sampler sampler_;
-  std::vector<Active> active_;
+  SampleBatch samples_;
 };
 
 // Samples of prompt 0 first, then of prompt 1, …. Each prompt is read once per batch. The draw of a token is a function
