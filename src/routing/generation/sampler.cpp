@@ -71,8 +71,13 @@ void validate(const SamplingOptions& options) {
                  "repetition_penalty", options.repetition_penalty, "between 0.01 and 100; use 1 for no penalty");
 }
 
-Sampler::Sampler(const SamplingOptions& options) : options_(options) {
-  validate(options_);
+Sampler::Sampler(const SamplingOptions& options) {
+  set_options(options);
+}
+
+void Sampler::set_options(const SamplingOptions& options) {
+  validate(options);
+  options_ = options;
 }
 
 // A strict order: no two candidates are equal in it.

@@ -69,6 +69,8 @@ class Sampler {
   explicit Sampler(const SamplingOptions& options);
 
   const SamplingOptions& options() const { return options_; }
+  // For the draws that follow; the buffers stay. Throws as validate().
+  void set_options(const SamplingOptions& options);
   TokenDraw draw(std::span<const float> logits, std::span<const std::int32_t> seen, const DrawPlace& place);
   // All that draw() can give, most likely first, with probabilities that sum to one.
   std::vector<TokenProbability> distribution(std::span<const float> logits, std::span<const std::int32_t> seen);
