@@ -53,32 +53,37 @@ class RunPages {
 
   RunCatalog& catalog_;
   std::map<std::string, std::unique_ptr<RunFiles>> files_;  // by id
+  std::uint64_t last_number_ = 0;
 };
 
 // GET /api/events: who waits for what, and what there is to tell. Asked again and again, about once a second.
 class RunWatcher {
  public:
+  // The pages must outlive it.
   explicit RunWatcher(RunPages& pages);
+  ~RunWatcher();
+  RunWatcher(const RunWatcher&) = delete;
+  RunWatcher& operator=(const RunWatcher&) = delete;
 
+  static constexpr std::int64_t kNow = -2;
   // What a client has already. It hears of the list of runs at once, and of what is new in its run from then on.
   struct Watched {
     std::string run = {};          // an id; empty: only the list
     std::int64_t metrics = 0;      // lines that it has
-    std::int64_t clusters = kNow;  // the last step that it has; kNow: none that is there now is told
+    std::int64_t clusters = kNow;  // the last step that it has, -1 for none; kNow: what is there now is not told
     std::int64_t samples = kNow;   // likewise
   };
-  static constexpr std::int64_t kNow = -2;
   // The number of a new watcher. A NotFoundError for an id that is not served.
   std::uint64_t add(const Watched& watched);
   void remove(std::uint64_t watcher);
-  std::size_t size() const;
+  std::size_t size() const { return watchers_.size(); }
 
   // `data` is one line of JSON, shared by all that hear the same:
   //
-  //   runs      what RunPages::runs() gives, when it has changed
-  //   metrics   {"id", "from", "next", "lines"}; a `from` below what the client has: forget what it has from there on
-  //   clusters  {"id", "after", "heads", "steps", "shares", "dead"}: forget steps behind `after`
-  //   samples   {"id", "samples"}: all of them
+  //   runs      what RunPages::runs() gives
+  //   metrics   {"id", "from", "next", "lines"}: what the client has from line `from` on is no more
+  //   clusters  {"id", "after", "heads", "steps", "shares", "dead"}: what it has behind step `after` is no more
+  //   samples   {"id", "samples"}: all that there are
   struct Event {
     std::uint64_t watcher = 0;
     const char* name = "";
@@ -86,13 +91,16 @@ class RunWatcher {
   };
   // What has changed since the last call, for each watcher. Costs some stat per run, and reading what is new.
   std::vector<Event> poll();
-  ~RunWatcher();
 
  private:
   struct Seen;
+  struct Told;
+  void tell_run(std::uint64_t watcher, Seen& seen, Told& told, std::vector<Event>& events);
+
   RunPages& pages_;
   std::map<std::uint64_t, std::unique_ptr<Seen>> watchers_;
   std::uint64_t last_ = 0;
+  std::shared_ptr<const std::string> list_;  // of runs, as it was told last
 };
 
 }  // namespace routing

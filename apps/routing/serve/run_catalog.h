@@ -42,9 +42,13 @@ class RunCatalog {
   std::string without_paths(const std::string& text) const;
 
  private:
+  struct Served {
+    std::filesystem::path folder;
+    std::string name;  // that stands before the ids of its runs; empty for none
+  };
   std::vector<ServedRun> look() const;
 
-  std::vector<std::filesystem::path> served_;
+  std::vector<Served> served_;
   mutable std::mutex mutex_;
   std::vector<ServedRun> runs_;
 };
