@@ -1,5 +1,6 @@
 // The engine: what computes, handed out to the half of the program that reads the command line.
 #include "routing/core/parallel.h"
+#include "routing/kernels/dense/dense_primitives.h"
 #include "routing/ops/tensor_memory.h"
 #include "shell/engine.h"
 #include "version.h"
@@ -14,6 +15,8 @@ namespace routing {
 namespace {
 
 void set_threads(const ProgramOptions& program) {
+  // libtorch uses oneDNN too.
+  kernels::limit_onednn();
   set_num_threads(program.threads);
   // What costs time runs in our own loops. Threads of libtorch's would gain nothing more, and wait for each other
   // spinning: one busy neighbour on the machine would make training many times slower.

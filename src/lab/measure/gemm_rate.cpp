@@ -2,6 +2,7 @@
 
 #include "lab/measure/flops.h"
 #include "routing/core/parallel.h"
+#include "routing/kernels/dense/dense_primitives.h"
 
 #include <ATen/ATen.h>
 
@@ -44,7 +45,7 @@ dnnl::matmul make_matmul(const Memory::desc& left, const Memory::desc& right, co
 
 struct GemmProduct::Parts {
   GemmSizes sizes;
-  dnnl::engine engine{dnnl::engine::kind::cpu, 0};
+  dnnl::engine engine = kernels::cpu_engine();
   dnnl::stream stream{engine};
   dnnl::matmul matmul;
   at::Tensor left, right, result;

@@ -29,12 +29,15 @@ struct CpuFeatures {
   bool amx_tile = false;
   bool amx_bf16 = false;
   bool amx_int8 = false;
+  // The processor says how large its tiles are (CPUID leaf 0x1D). Some virtual machines hand over tiles that work, but
+  // hide this: oneDNN then takes their size for zero and its first tile instruction is illegal. Seen under Firecracker.
+  bool amx_palette = false;
 };
 
 // Of the processor this process runs on, read once. All false where the processor is not an x86-64.
 const CpuFeatures& cpu_features();
 
-// Every feature with its name as /proc/cpuinfo spells it, in the order of the struct.
+// Every feature that /proc/cpuinfo has a word for, by that word, in the order of the struct.
 std::vector<std::pair<std::string_view, bool>> named_features(const CpuFeatures& features);
 
 enum class AmxPermission {
