@@ -41,7 +41,7 @@ export const tintShare = 0.34;
 export function groupTint(group: number, colours: Palette): string {
   const hue = colours.hues[group % hueCount]!;
   const round = Math.floor(group / hueCount) % 3;
-  return mix(colours.paper, hue, [tintShare, tintShare * 1.5, tintShare * 0.55][round]!);
+  return mix(colours.paper, hue, [tintShare, tintShare * 1.3, tintShare * 0.55][round]!);
 }
 
 // What a head reads: the root of a weight over the largest one, so that small weights are seen at all.

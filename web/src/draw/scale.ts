@@ -33,6 +33,7 @@ export function padded(range: Range, isLog: boolean, share = 0.04): Range {
     const ratio = most > least ? (most / least) ** share : 1.5;
     return {least: least / ratio, most: most * ratio};
   }
+  if (least === 0 && most === 0) return {least: 0, most: 1};
   const room = most > least ? (most - least) * share : Math.abs(most) * 0.1 || 1;
   return {least: least - room, most: most + room};
 }

@@ -15,6 +15,13 @@ export function compact(value: number): string {
   return `${digits(value / unit, 3)}${thin}${name}`;
 }
 
+// 231 k, 5.2 M: as compact(), with the unit that leaves one to three digits before the point.
+export function scaled(value: number): string {
+  const size = Math.abs(value);
+  const [unit, name] = size >= 1e9 ? [1e9, 'G'] : size >= 1e6 ? [1e6, 'M'] : size >= 1e4 ? [1e3, 'k'] : [1, ''];
+  return unit === 1 ? compact(value) : `${Number((value / unit).toPrecision(3))}${thin}${name}`;
+}
+
 // So many significant digits, without an exponent between 1e-4 and 1e7.
 export function digits(value: number, count: number): string {
   if (value === 0) return '0';
@@ -34,6 +41,7 @@ export function percent(share: number): string {
 
 // 42 s, 3 min 20 s, 2 h 05 min
 export function duration(seconds: number): string {
+  if (seconds < 1) return `${Math.round(seconds * 1000)}${thin}ms`;
   if (seconds < 10) return `${seconds.toFixed(1)}${thin}s`;
   const all = Math.round(seconds);
   if (all < 60) return `${all}${thin}s`;

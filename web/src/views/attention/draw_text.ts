@@ -6,6 +6,12 @@ import {boxOfToken, type TextLayout} from './text_layout';
 export interface Lines { layout: TextLayout; first: number; last: number; lineHeight: number }
 export interface Arc { token: number; share: number }
 
+// The space before a word belongs to its token, but it may hang at the end of another line: the word stands for both.
+function isJustSpace(layout: TextLayout, index: number): boolean {
+  const token = layout.fragmentToken[index]!;
+  return layout.fragmentText[index]![0] === ' ' && layout.tokenFirst[token + 1]! - layout.tokenFirst[token]! > 1;
+}
+
 // Tokens of the layout are positions + 1: the first one is the start. Returns how many fragments it looked at.
 export function drawBackgrounds(context: CanvasRenderingContext2D, lines: Lines, shading: Shading, colours: Palette): number {
   const {layout, first, last, lineHeight} = lines;
@@ -13,7 +19,7 @@ export function drawBackgrounds(context: CanvasRenderingContext2D, lines: Lines,
   const [begin, end] = [layout.lineFirst[first]!, layout.lineFirst[last]!];
   for (let index = begin; index < end; ++index) {
     const bands = bandsOf(shading, layout.fragmentToken[index]! - 1, colours);
-    if (bands.length === 0) continue;
+    if (bands.length === 0 || isJustSpace(layout, index)) continue;
     const top = (layout.fragmentLine[index]! - first) * lineHeight + 1;
     const height = (lineHeight - 2) / bands.length;
     const width = layout.fragmentWidth[index]!;
@@ -33,8 +39,7 @@ export function drawFrame(context: CanvasRenderingContext2D, lines: Lines, token
   for (let index = layout.tokenFirst[token] ?? 0; index < (layout.tokenFirst[token + 1] ?? 0); ++index) {
     const line = layout.fragmentLine[index]!;
     if (line < first || line >= last) continue;
-    const isBlank = layout.fragmentText[index]![0] === ' ' && layout.tokenFirst[token + 1]! - layout.tokenFirst[token]! > 1;
-    if (isBlank) continue;
+    if (isJustSpace(layout, index)) continue;
     context.strokeRect(layout.fragmentX[index]! - 0.5, (line - first) * lineHeight + 1.5, layout.fragmentWidth[index]! + 1, lineHeight - 3);
   }
 }
@@ -50,8 +55,8 @@ export function drawArcs(context: CanvasRenderingContext2D, lines: Lines, from: 
     const key = boxOfToken(layout, token);
     const keyX = key.x + key.width / 2;
     context.strokeStyle = context.fillStyle = colours.accent;
-    context.globalAlpha = 0.3 + 0.6 * Math.sqrt(share);
-    context.lineWidth = 1 + 2 * Math.sqrt(share);
+    context.globalAlpha = 0.25 + 0.5 * share;
+    context.lineWidth = 0.75 + 1.75 * share;
     context.beginPath();
     if (key.line === query.line) {
       const high = Math.min(1.6 * lineHeight, 6 + Math.abs(x - keyX) * 0.3);

@@ -1,20 +1,24 @@
 // All patterns in small, to choose from: the paper's Figure 1.
-import {useRef} from 'preact/hooks';
+import {useEffect, useRef} from 'preact/hooks';
 
 import type {PatternAnswer, PatternInfo} from '../../api/types';
 import {fontOf, rem, useDrawing} from '../../draw/canvas';
 import {palette} from '../../draw/colours';
 import {CanvasPen} from '../../draw/pen';
 import {focusIndex, moved} from '../../ui/roving';
+import {thumbnailTokens} from './pattern_data';
 import {drawMatrix} from './pattern_picture';
 
 function Thumbnail(props: {answer: PatternAnswer | undefined}) {
-  const side = Math.round(rem() * 4);
   const {answer} = props;
+  // Whole pixels for a cell, so that no stripes appear.
+  const tokens = answer?.n ?? thumbnailTokens;
+  const cell = Math.max(1, Math.round(rem() * 4 / tokens));
+  const side = cell * tokens + 2;
   const canvas = useDrawing({width: side, height: side}, (context) => {
     const colours = palette();
     const pen = new CanvasPen(context, fontOf('sans', 1));
-    if (answer) drawMatrix(pen, {left: 0.5, top: 0.5, cell: (side - 1) / answer.n, n: answer.n}, answer, colours);
+    if (answer) drawMatrix(pen, {left: 1, top: 1, cell, n: answer.n}, answer, colours);
     else pen.rectangle(0.5, 0.5, side - 1, side - 1, {stroke: colours.line});
   }, [answer]);
   return <canvas ref={canvas} aria-hidden="true" style={{width: `${side}px`, height: `${side}px`}} />;
@@ -26,6 +30,11 @@ export function Gallery(props: {
 }) {
   const box = useRef<HTMLDivElement>(null);
   const {patterns, value} = props;
+  // On narrow screens they are a row that scrolls.
+  useEffect(() => {
+    const chosen = box.current?.querySelector<HTMLElement>('[aria-checked="true"]');
+    if (box.current && chosen) box.current.scrollLeft = chosen.offsetLeft - box.current.clientWidth / 2;
+  }, [value, patterns]);
   const onKeyDown = (event: KeyboardEvent) => {
     const index = patterns.findIndex((pattern) => pattern.name === value);
     const key = event.key.replace('ArrowDown', 'ArrowRight').replace('ArrowUp', 'ArrowLeft');

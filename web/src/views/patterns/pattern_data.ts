@@ -11,7 +11,7 @@ export const thumbnails = signal<Readonly<Record<string, PatternAnswer>>>({});
 export const shown = signal<PatternAnswer | undefined>(undefined);
 export const patternProblem = signal<unknown>(undefined);
 
-const thumbnailTokens = 40;
+export const thumbnailTokens = 32;
 let asking: AbortController | undefined;
 
 export async function readPatterns(): Promise<void> {

@@ -18,9 +18,9 @@ export interface DialSpec { name: NumberSetting; label: string; least: number; m
 
 export const samplingDials: readonly DialSpec[] = [
   {name: 'temperature', label: 'Temperature', least: 0, most: 2, step: 0.05, hint: '0 always takes the likeliest token'},
-  {name: 'top_p', label: 'Top p', least: 0.01, most: 1, step: 0.01, hint: 'the likeliest that hold this much together'},
-  {name: 'top_k', label: 'Top k', least: 0, most: 200, step: 1, hint: 'so many of the likeliest; 0 for all'},
-  {name: 'min_p', label: 'Min p', least: 0, most: 1, step: 0.01, hint: 'this share of the likeliest one, or more'},
+  {name: 'top_p', label: 'Top p', least: 0.01, most: 1, step: 0.01, hint: 'of the likeliest tokens'},
+  {name: 'top_k', label: 'Top k', least: 0, most: 200, step: 1, hint: 'likeliest tokens; 0 for all'},
+  {name: 'min_p', label: 'Min p', least: 0, most: 1, step: 0.01, hint: 'times the likeliest, or more'},
   {name: 'repetition_penalty', label: 'Repetition penalty', least: 1, most: 2, step: 0.01, hint: '1 for none'},
 ];
 export const lengthDials: readonly DialSpec[] = [

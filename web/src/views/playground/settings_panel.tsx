@@ -2,10 +2,10 @@
 import {Check, Dial} from '../../ui/controls';
 import {change, lengthDials, samplingDials, settings, standard, type DialSpec} from './settings';
 
-function SettingDial(props: {spec: DialSpec; most?: number | undefined}) {
+function SettingDial(props: {spec: DialSpec; label?: string | undefined; most?: number | undefined}) {
   const {spec} = props;
   return (
-    <Dial id={`set-${spec.name}`} label={spec.label} least={spec.least} most={props.most ?? spec.most} step={spec.step}
+    <Dial id={`set-${spec.name}`} label={props.label ?? spec.label} least={spec.least} most={props.most ?? spec.most} step={spec.step}
           hint={spec.hint} value={settings.value[spec.name]} onChange={(value) => change({[spec.name]: value})} />
   );
 }
@@ -17,7 +17,8 @@ export function SettingsPanel(props: {isImage: boolean; mostTokens: number | und
   return (
     <form class="settings" aria-label="Sampler" onSubmit={(event) => event.preventDefault()}>
       {lengthDials.filter((spec) => !props.isImage || spec.name !== 'max_tokens').map((spec) => (
-        <SettingDial key={spec.name} spec={spec} most={spec.name === 'max_tokens' ? mostTokens : undefined} />
+        <SettingDial key={spec.name} spec={spec} label={props.isImage ? 'Images' : undefined}
+                     most={spec.name === 'max_tokens' ? mostTokens : undefined} />
       ))}
       <Dial id="set-seed" label="Seed" least={0} most={Number.MAX_SAFE_INTEGER} slider={false} value={chosen.seed}
             hint="the same seed draws the same" onChange={(seed) => change({seed})} />

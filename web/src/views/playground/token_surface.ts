@@ -58,10 +58,19 @@ export class TokenSurface {
 
 function spanOf(unit: Unit, index: number): HTMLElement {
   const span = document.createElement('span');
-  span.textContent = unit.text;
   span.dataset['index'] = String(index);
+  span.className = unit.isDrawn ? 'drawn' : 'typed';
+  if (!unit.isDrawn) {
+    span.textContent = unit.text;
+    return span;
+  }
+  // The space before a word may stay at the end of the line above; the colour goes with the word.
+  const word = unit.text.trimStart() === '' ? unit.text : unit.text.replace(/^ +/, '');
+  const element = document.createElement('span');
+  element.textContent = word;
   const bits = unitBits(unit);
-  span.className = unit.isDrawn ? (bits === null ? 'drawn' : `drawn heat-${levelOf(bits)}`) : 'typed';
-  if (unit.isDrawn && unit.text.endsWith('\n')) span.classList.add('end');
+  element.className = bits === null ? 'word' : `word heat-${levelOf(bits)}`;
+  if (word.endsWith('\n')) element.classList.add('end');
+  span.append(unit.text.slice(0, unit.text.length - word.length), element);
   return span;
 }

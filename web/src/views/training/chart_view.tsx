@@ -57,7 +57,7 @@ export function ChartView(props: ChartViewProps) {
   const [drag, setDrag] = useState<{from: number; to: number} | undefined>(undefined);
   const plan = useRef<ChartPlan | undefined>(undefined);
   const letters = rem() * 0.75;
-  const whole: ChartSpec = {...spec, letters, names: props.isMain && size.width > 40 * rem() && spec.curves.length <= 12};
+  const whole: ChartSpec = {...spec, letters, names: props.isMain && size.width > 40 * rem() && spec.curves.length > 1 && spec.curves.length <= 12};
   const family = fontOf('sans', 1).replace(/^.*?px /, '');
 
   const canvas = useDrawing(size, (context) => {

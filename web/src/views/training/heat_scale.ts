@@ -15,8 +15,14 @@ export function isDead(times: number, deadShare: number): boolean {
   return times < Math.max(deadShare, 1e-9);
 }
 
+// Where the scale has its own hue; below it fades into the paper, above it darkens, or lightens on dark.
+const middle = 0.65;
+
 export function heatColour(times: number, deadShare: number, colours: Palette): string {
   if (!Number.isFinite(times)) return colours.panel;
-  if (isDead(times, deadShare)) return colours.bad;
-  return mix(colours.panel, colours.isDark ? '#bcd9ff' : '#0d2f5c', strengthOf(times));
+  if (isDead(times, deadShare)) return mix(colours.paper, colours.bad, colours.isDark ? 0.6 : 0.9);
+  const strength = strengthOf(times);
+  const far = colours.isDark ? '#e4f0ff' : '#0b2748';
+  return strength <= middle ? mix(colours.panel, colours.hues[0]!, strength / middle) :
+                              mix(colours.hues[0]!, far, (strength - middle) / (1 - middle));
 }

@@ -11,8 +11,8 @@ import {unitName} from './charts';
 import {matching, sorted, type Order, type SortKey} from './run_order';
 
 const columns: readonly {key: SortKey; name: string; class: string}[] = [
-  {key: 'id', name: 'Run', class: ''}, {key: 'state', name: 'State', class: ''}, {key: 'step', name: 'Steps', class: 'steps'},
-  {key: 'best', name: 'Best', class: ''}, {key: 'data', name: 'Data', class: 'wide-only'},
+  {key: 'id', name: 'Run', class: ''}, {key: 'state', name: 'State', class: ''}, {key: 'best', name: 'Best', class: ''},
+  {key: 'step', name: 'Steps', class: 'steps'}, {key: 'data', name: 'Data', class: 'wide-only'},
   {key: 'parameters', name: 'Weights', class: 'wide-only number'}, {key: 'changed', name: 'Changed', class: 'wide-only number'},
 ];
 const mostRows = 400;
@@ -35,10 +35,6 @@ function Row(props: {run: Run; colour: string | undefined; now: number; onToggle
       {run.problem ? <td colSpan={6} class="problem-text">{run.problem}</td> : (
         <>
           <td class={`state ${run.state ?? ''}`}>{run.state === 'running' ? <span class="dot" /> : null}{run.state}</td>
-          <td class="steps">
-            <span class="progress" role="img" aria-label={percent(share)}><span style={{width: `${share * 100}%`}} /></span>
-            {whole(run.step ?? 0)}<span class="soft">/{whole(run.steps ?? 0)}</span>
-          </td>
           <td class="best">
             {run.best === null || run.best === undefined ? <span class="soft">none yet</span> : (
               <>
@@ -46,6 +42,10 @@ function Row(props: {run: Run; colour: string | undefined; now: number; onToggle
                 {run.data_label ? <span class="label bad"> {run.data_label}</span> : null}
               </>
             )}
+          </td>
+          <td class="steps">
+            <span class="progress" role="img" aria-label={percent(share)}><span style={{width: `${share * 100}%`}} /></span>
+            {whole(run.step ?? 0)}<span class="soft">/{whole(run.steps ?? 0)}</span>
           </td>
           <td class="wide-only">{run.data}</td>
           <td class="wide-only number">{run.parameters ? compact(run.parameters) : ''}</td>

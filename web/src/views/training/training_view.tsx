@@ -27,7 +27,10 @@ function Charts(props: {shown: readonly Run[]; indices: ReadonlyMap<string, numb
   const {values} = place.value;
   const x: XKind = isXKind(values['x']) ? values['x'] : 'step';
   const smoothing = Math.max(0, Math.min(0.99, numberAt(values, 'smooth') ?? 0.6));
-  const [xLog, yLog, inNats] = [values['logx'] === '1', values['logy'] === '1', values['nats'] === '1'];
+  const [xLog, inNats] = [values['logx'] === '1', values['nats'] === '1'];
+  const isLog = (kind: ChartKind) => !!kind.isMain && (values['logy'] === undefined ? !!kind.isSteep : values['logy'] === '1');
+  const mains = mainCharts(props.shown, inNats);
+  const yLog = mains.length > 0 && mains.every((chart) => isLog(chart.kind));
   const [cursor, setCursor] = useState<number | undefined>(undefined);
   const [zoom, setZoom] = useState<Range | undefined>(undefined);
   const themes = themeChanges.value;
@@ -36,12 +39,12 @@ function Charts(props: {shown: readonly Run[]; indices: ReadonlyMap<string, numb
     const specOf = (kind: ChartKind, ids: string[]) => ({
       kind,
       spec: {curves: curvesOf(kind, ids, x, logs.value, props.indices, colours), xName: xNames[x], yName: kind.title,
-             xText: (value: number) => xText(x, value), yText: kind.yText, xLog, yLog: yLog && !!kind.isMain, smoothing, zoom},
+             xText: (value: number) => xText(x, value), yText: kind.yText, xLog, yLog: isLog(kind), smoothing: kind.isCount ? 0 : smoothing, zoom},
     });
     const ids = props.shown.map((run) => run.id);
-    const small = smallCharts.map((kind) => specOf(kind, ids));
-    return [...mainCharts(props.shown, inNats).map((chart) => specOf(chart.kind, chart.ids)), ...small];
-  }, [props.shown, props.indices, logs.value, x, xLog, yLog, inNats, smoothing, zoom, themes]);
+    const small = smallCharts.map((kind) => specOf(kind, ids)).filter(({kind, spec}) => !kind.isOptional || spec.curves.length > 0);
+    return {main: mains.map((chart) => specOf(chart.kind, chart.ids)), small};
+  }, [props.shown, props.indices, logs.value, x, xLog, values['logy'], inNats, smoothing, zoom, themes]);
   const flag = (name: string) => (on: boolean) => setValues({[name]: on ? 1 : ''});
   return (
     <section aria-label="Charts">
@@ -57,17 +60,19 @@ function Charts(props: {shown: readonly Run[]; indices: ReadonlyMap<string, numb
           <span class="smooth-value">{smoothing.toFixed(2)}</span>
         </label>
         <Check label="Log x" checked={xLog} onChange={flag('logx')} />
-        <Check label="Log y" checked={yLog} onChange={flag('logy')} />
+        <Check label="Log y" checked={yLog} onChange={(on) => setValues({logy: on ? 1 : 0})} />
         <Check label="Nats" title="The loss in nats per token, in which runs of all units can be compared" checked={inNats}
                onChange={flag('nats')} />
         {zoom ? <button type="button" onClick={() => setZoom(undefined)}>Whole axis <kbd>0</kbd></button> : null}
       </div>
       <p id="chart-keys" class="hidden-text">Left and right move along the chart, plus and minus zoom, 0 shows the whole axis.</p>
-      <div class="charts">
-        {charts.map(({kind, spec}) => (
-          <ChartView key={kind.key} spec={spec} isMain={!!kind.isMain} cursor={cursor} onCursor={setCursor} onZoom={setZoom} />
-        ))}
-      </div>
+      {[charts.main, charts.small].map((row, index) => (
+        <div key={index} class={index === 0 ? 'main-charts' : 'small-charts'}>
+          {row.map(({kind, spec}) => (
+            <ChartView key={kind.key} spec={spec} isMain={!!kind.isMain} cursor={cursor} onCursor={setCursor} onZoom={setZoom} />
+          ))}
+        </div>
+      ))}
     </section>
   );
 }
