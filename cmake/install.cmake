@@ -30,7 +30,7 @@ install(CODE "
   COMPONENT program)
 
 # Two sets: the first can be linked on a machine without torch.
-set(rooms_plain core config kernels data rank_watch)
+set(rooms_plain core config kernels data rank_watch http)
 set(rooms_torch ops attention storage model interchange optim distributed evaluation generation training)
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/routing)
 foreach(set plain torch)

@@ -40,7 +40,7 @@ AddCommand add_analyze_patterns, add_analyze_attention, add_analyze_health, add_
 AddCommand add_bench_attention, add_bench_train, add_bench_scaling, add_bench_layers, add_bench_decode,
     add_bench_distributed;
 AddCommand add_data_info, add_data_prepare, add_data_tokenizer;
-AddCommand add_runs, add_export, add_convert;
+AddCommand add_runs, add_export, add_convert, add_serve;
 AddCommand add_completion, add_man;
 
 }  // namespace routing

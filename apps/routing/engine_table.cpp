@@ -1,6 +1,6 @@
 // The engine: what computes, handed out to the half of the program that reads the command line.
 #include "routing/core/parallel.h"
-#include "routing/kernels/dense/dense_primitives.h"
+#include "routing/kernels/dispatch/onednn_limit.h"
 #include "routing/ops/tensor_memory.h"
 #include "shell/engine.h"
 #include "version.h"
@@ -16,7 +16,7 @@ namespace {
 
 void set_threads(const ProgramOptions& program) {
   // libtorch uses oneDNN too.
-  kernels::limit_onednn();
+  limit_onednn();
   set_num_threads(program.threads);
   // What costs time runs in our own loops. Threads of libtorch's would gain nothing more, and wait for each other
   // spinning: one busy neighbour on the machine would make training many times slower.
@@ -42,6 +42,7 @@ const Engine table{
     .train = in_plain_errors<run_train>,
     .eval = in_plain_errors<run_eval>,
     .generate = in_plain_errors<run_generate>,
+    .serve = in_plain_errors<run_serve>,
     .audit = in_plain_errors<run_audit>,
     .convert = in_plain_errors<run_convert>,
     .analyze_patterns = in_plain_errors<run_analyze_patterns>,

@@ -3,6 +3,7 @@
 #include "routing/config/words.h"
 #include "routing/core/error.h"
 #include "routing/core/parallel.h"
+#include "routing/kernels/dispatch/onednn_limit.h"
 #include "routing/ops/tensor_memory.h"
 #include "routing/training/learner.h"
 
@@ -56,6 +57,8 @@ MatmulPrecision precision_of(const std::string& word) {
 
 PYBIND11_MODULE(_core, module) {
   using namespace routing::python;
+  // Here rather than at the first product: PyTorch's own products go through oneDNN too.
+  routing::limit_onednn();
   module.doc() = "The compiled half of routing_transformer; use the package itself.";
   bind_errors(module);
   bind_plans(module);

@@ -180,6 +180,9 @@ TEST(Sampler, MostLikelyTokensComeInOrderWithLogProbabilities) {
   EXPECT_EQ(three[2].token, 2);
   EXPECT_NEAR(three[1].log_probability, std::log(0.3), 1e-6);
   EXPECT_NEAR(three[2].log_probability, std::log(0.2), 1e-6);
+  for (const TokenDraw& draw : three) EXPECT_EQ(log_probability(logits, draw.token), draw.log_probability);
+  EXPECT_THROW(log_probability(logits, 5), InputError);
+  EXPECT_THROW(log_probability(logits, -1), InputError);
   EXPECT_EQ(most_likely(logits, 0).size(), 0U);
   EXPECT_EQ(most_likely(logits, 99).size(), 5U);
   EXPECT_EQ(most_likely(Logits{1.0F, -kInfinity, 2.0F}, 3).size(), 2U);

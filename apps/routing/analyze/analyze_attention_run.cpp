@@ -1,4 +1,5 @@
 #include "analyze/analyze_options.h"
+#include "analyze/attention_json.h"
 #include "analyze/attention_text.h"
 #include "inputs/run_data.h"
 #include "inputs/run_model.h"
@@ -24,8 +25,6 @@
 
 namespace routing {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 // The tokens that the model is run over, and how to read them.
 struct Subject {
@@ -154,27 +153,14 @@ SequenceFigure figure_of(const Subject& subject, const ModelProbes& probes, cons
   return figure;
 }
 
-Json json_of(const HeadReading& reading, const AttentionText& text) {
-  Json reads = Json::array();
-  for (const ReadToken& read : reading.reads) {
-    reads.push_back({{"position", read.token}, {"token", label_of(text, read.token)}, {"weight", read.weight}});
-  }
-  Json object{{"layer", reading.layer}, {"head", reading.head}, {"pattern", reading.pattern}};
-  if (reading.routed) object["clusters"] = reading.clusters;
-  object["reads"] = std::move(reads);
-  return object;
-}
-
 void print_json(const AttentionOptions& options, const RunModel& run, const Subject& subject,
                 const std::vector<HeadReading>& readings) {
-  Json heads = Json::array();
-  for (const HeadReading& reading : readings) heads.push_back(json_of(reading, subject.text));
   std::cout << json_text({{"model", run.path.string()},
                           {"text", subject.origin},
                           {"tokens", subject.ids.size()},
                           {"position", subject.text.position},
                           {"predicts", label_of(subject.text, subject.text.position)},
-                          {"heads", heads},
+                          {"heads", readings_json(readings, subject.text)},
                           {"written", options.paths}})
             << "\n";
 }

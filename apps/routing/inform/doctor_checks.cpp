@@ -171,7 +171,7 @@ Finding judge_threads(const ThreadFacts& facts) {
   return finding;
 }
 
-Finding judge_amx(AmxPermission permission) {
+Finding judge_amx(AmxPermission permission, const CpuFeatures& cpu) {
   Finding finding{.check = "AMX"};
   switch (permission) {
     case AmxPermission::not_on_this_cpu:
@@ -179,6 +179,12 @@ Finding judge_amx(AmxPermission permission) {
       return finding;
     case AmxPermission::granted:
       finding.found = "this CPU has tile registers and Linux handed them over when the program asked";
+      if (!cpu.amx_palette) {
+        finding.status = FindingStatus::warning;
+        finding.found += ", but CPUID does not name their palettes: attention uses them, oneDNN is kept to AVX-512";
+        finding.action =
+            "products of bfloat16 would be faster; let the host show CPUID leaves 0x1D and 0x1E to this machine";
+      }
       return finding;
     case AmxPermission::refused:
       finding.status = FindingStatus::warning;

@@ -73,7 +73,7 @@ Finding judge_blas_threading(const BlasFacts& blas);
 Finding judge_matmul(const MatmulRates& rates, const CpuFeatures& cpu);
 
 Finding judge_threads(const ThreadFacts& facts);
-Finding judge_amx(AmxPermission permission);
+Finding judge_amx(AmxPermission permission, const CpuFeatures& cpu);
 
 // `capability` is libtorch's own word: "AVX512", "AVX2", "DEFAULT", "NO AVX" and so on
 Finding judge_vector_level(std::string_view capability, const CpuFeatures& cpu);

@@ -31,7 +31,7 @@ std::vector<Finding> all_findings(const ProgramOptions& options, const MatmulRat
           judge_blas_threading(blas),
           judge_matmul(rates, cpu),
           judge_threads(threads),
-          judge_amx(request_amx_permission()),
+          judge_amx(request_amx_permission(), cpu),
           judge_vector_level(libtorch_cpu_capability(), cpu),
           judge_memory(memory_facts())};
 }

@@ -1,6 +1,7 @@
 #include "inform/system_facts.h"
 
 #include "routing/core/memory.h"
+#include "routing/kernels/dispatch/onednn_limit.h"
 
 #include <ATen/ATen.h>
 #include <ATen/Version.h>
@@ -77,6 +78,7 @@ std::string onednn_version() {
 }
 
 std::string onednn_isa() {
+  limit_onednn();
   constexpr std::string_view kPrefix = "cpu_isa_";
   const std::string_view name = dnnl_cpu_isa2str(dnnl_get_effective_cpu_isa());
   return std::string(name.substr(name.starts_with(kPrefix) ? kPrefix.size() : 0));

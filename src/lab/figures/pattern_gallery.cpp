@@ -128,26 +128,28 @@ PatternPanel panel_of_plan(const Plan& plan, std::string title, std::string capt
   return panel;
 }
 
+Plan plan_over_mixture(const HeadGroupConfig& group, const MixtureOptions& options) {
+  const auto kind = options.causal ? AttentionKind::causal_self : AttentionKind::bidirectional_self;
+  const auto pattern = make_pattern(
+      group, {.kind = kind, .dim = kDim, .place = {.seed = options.seed}, .options = at::TensorOptions(at::kDouble)});
+  train_centroids(*pattern, options.n, options.run, options.seed);
+  const at::Tensor tokens = mixture(options.n, options.run, options.seed, 0);
+  return pattern->plan({.layout = self_layout(1, 1, options.n), .queries = tokens});
+}
+
 PatternFigure pattern_gallery(std::int64_t n, std::uint64_t seed) {
   require<ConfigError>(n >= kShortestGallery && n <= kLongestGallery, "analyze patterns: n is ", n,
                        ", but a picture that can be read has ", kShortestGallery, " to ", kLongestGallery, " tokens");
   const auto root = static_cast<std::int64_t>(std::lround(std::sqrt(static_cast<double>(n))));
   const std::int64_t run = std::max<std::int64_t>(1, root / 2);
-  const at::Tensor tokens = mixture(n, run, seed, 0);
   PatternFigure figure{
       .title = "Which keys does each query read? Attention patterns over " + std::to_string(n) + " tokens", .rows = {}};
   for (const bool causal : {true, false}) {
     for (const bool by_content : {false, true}) {
       PatternFigure::Row row{.label = causal ? "causal" : "bidirectional", .panels = {}};
       for (const GalleryEntry& entry : by_content ? content_entries(n, root, causal) : position_entries(root, causal)) {
-        const auto pattern =
-            make_pattern(entry.group, {.kind = causal ? AttentionKind::causal_self : AttentionKind::bidirectional_self,
-                                       .dim = kDim,
-                                       .place = {.seed = seed},
-                                       .options = at::TensorOptions(at::kDouble)});
-        train_centroids(*pattern, n, run, seed);
-        row.panels.push_back(panel_of_plan(pattern->plan({.layout = self_layout(1, 1, n), .queries = tokens}),
-                                           entry.title, entry.caption));
+        const Plan plan = plan_over_mixture(entry.group, {.n = n, .run = run, .seed = seed, .causal = causal});
+        row.panels.push_back(panel_of_plan(plan, entry.title, entry.caption));
       }
       figure.rows.push_back(std::move(row));
     }

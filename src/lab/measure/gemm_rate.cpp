@@ -2,7 +2,7 @@
 
 #include "lab/measure/flops.h"
 #include "routing/core/parallel.h"
-#include "routing/kernels/dense/dense_primitives.h"
+#include "routing/kernels/dispatch/onednn_limit.h"
 
 #include <ATen/ATen.h>
 
@@ -41,11 +41,16 @@ dnnl::matmul make_matmul(const Memory::desc& left, const Memory::desc& right, co
 #endif
 }
 
+dnnl::engine make_engine() {
+  limit_onednn();
+  return {dnnl::engine::kind::cpu, 0};
+}
+
 }  // namespace
 
 struct GemmProduct::Parts {
   GemmSizes sizes;
-  dnnl::engine engine = kernels::cpu_engine();
+  dnnl::engine engine = make_engine();
   dnnl::stream stream{engine};
   dnnl::matmul matmul;
   at::Tensor left, right, result;
@@ -54,6 +59,9 @@ struct GemmProduct::Parts {
 
 GemmProduct::GemmProduct(const GemmSizes& sizes, MatmulPrecision factors) : parts_(std::make_unique<Parts>()) {
   const bool bf16 = factors == MatmulPrecision::bf16;
+  if (bf16 && onednn_would_crash_on_tiles()) {
+    throw dnnl::error(dnnl_unimplemented, "oneDNN cannot use the tiles of this virtual machine");
+  }
   const Memory::data_type type = bf16 ? Memory::data_type::bf16 : Memory::data_type::f32;
   const Memory::desc left = plain(sizes.rows, sizes.depth, type);
   const Memory::desc right = plain(sizes.depth, sizes.columns, type);

@@ -41,8 +41,9 @@ class Decoder {
 
   // What will become of a sequence, so that memory is looked for beforehand.
   struct Expected {
-    std::int64_t new_tokens = 0;  // of the sequence and its forks together
-    std::int64_t forks = 0;
+    std::int64_t new_tokens = 0;     // of the sequence and its forks together
+    std::int64_t forks = 0;          // made once all of the prompt is read
+    std::int64_t prompt_tokens = 0;  // that extend() will read before, beside those given now
   };
   struct Begun {
     std::int64_t sequence = 0;  // its number, until drop()
@@ -53,14 +54,42 @@ class Decoder {
   // longer than longest_sequence(), and for more tokens than memory holds beside what other sequences expect.
   virtual Begun begin(std::span<const std::int32_t> prompt, const Expected& expected) = 0;
   Begun begin(std::span<const std::int32_t> prompt) { return begin(prompt, {}); }
+  // A new sequence that has read nothing yet, not even that it begins: extend() must follow, even if with no tokens.
+  // Memory is looked for now. An InputError of an encoder-decoder, which begins with its source.
+  virtual std::int64_t open(const Expected& expected) = 0;
+  // Reads more tokens of one sequence, at least one unless it was just opened; the logits of the next, which are those
+  // that begin() of all of them has, bit for bit, however they are cut. Of an encoder-decoder they are of the target.
+  // Throws an InputError for tokens as begin() does; what else it throws leaves a sequence that can only be dropped.
+  virtual std::vector<float> extend(std::int64_t sequence, std::span<const std::int32_t> tokens) = 0;
   // Reads one more token of each sequence, no sequence twice; the logits of the next ones, [sequences, vocabulary].
+  // Throws as extend().
   virtual at::Tensor step(std::span<const std::int64_t> sequences, std::span<const std::int32_t> tokens) = 0;
-  // Another sequence with the same tokens so far.
+  // Another sequence with the same tokens so far: one of those that were expected of the sequence. Or one that expects
+  // tokens by itself, and throws as begin() if memory does not hold them.
   virtual std::int64_t fork(std::int64_t sequence) = 0;
+  virtual std::int64_t fork(std::int64_t sequence, const Expected& expected) = 0;
   virtual void drop(std::int64_t sequence) = 0;
+
+  // Is there memory for a sequence that expects this beside what others do? prompt_tokens are all of its prompt, or
+  // what a fork of a sequence reads beyond. Throws begin()'s InputError if there never will be, even without the
+  // others.
+  virtual bool has_room(const Expected& expected) const = 0;
+  virtual bool has_room(std::int64_t fork_of, const Expected& expected) const = 0;
+  // Throws what begin() throws of a prompt, memory apart.
+  virtual void check_prompt(std::span<const std::int32_t> prompt) const = 0;
+
+  // Another sequence with the same tokens so far, to be forked later: it reads no more. kept_bytes() says what such
+  // sequences hold, counting once what they share.
+  virtual std::int64_t keep(std::int64_t sequence) = 0;
+  virtual std::int64_t kept_bytes() const = 0;
+  // What one sequence holds, whoever shares it.
+  virtual std::int64_t bytes_of(std::int64_t sequence) const = 0;
 
   // Of an encoder-decoder: the prompt is a source, which is not part of the sequence.
   virtual bool reads_source() const = 0;
+  // Tokens of a prompt that are read at once; 0 where the whole prompt is, so that pieces are no cheaper than all of
+  // it.
+  virtual std::int64_t prompt_block() const = 0;
   virtual std::int64_t vocabulary_size() const = 0;
   // Tokens that a sequence can have (images, learned positions); 0 means any number.
   virtual std::int64_t longest_sequence() const = 0;

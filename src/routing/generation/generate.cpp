@@ -3,91 +3,66 @@
 #include "routing/core/error.h"
 
 #include <algorithm>
+#include <exception>
+#include <memory>
 #include <utility>
 
 namespace routing {
-Generation::Generation(Decoder& decoder, const GenerateOptions& options)
-    : decoder_(&decoder), options_(options), sampler_(options.sampling) {
-  require<ConfigError>(options.max_new_tokens >= 1, "generate: max_new_tokens is ", options.max_new_tokens,
-                       ", but must be at least 1");
+namespace {
+
+SampleOptions sample_options(const GenerateOptions& options) {
+  return {.sampling = options.sampling,
+          .max_new_tokens = options.max_new_tokens,
+          .end_token = options.end_token,
+          .known_tokens = options.known_tokens};
 }
 
-Generation::~Generation() {
-  for (const Active& active : active_) decoder_->drop(active.sequence);
+// Hands tokens on to a TokenListener, and remembers what came.
+class Steps : public SampleListener {
+ public:
+  explicit Steps(const TokenListener& listener) : listener_(&listener) {}
+
+  bool drawn(const SampleName& name, const TokenDraw& draw, std::span<const float> logits) override {
+    steps_.push_back({.sample = name.sample, .draw = draw});
+    return !*listener_ || (*listener_)(name.sample, draw, logits);
+  }
+  void ended(const SampleName& /*name*/, StopReason reason) override { steps_.back().stop = reason; }
+  void failed(const SampleName& /*name*/, std::exception_ptr error) override { std::rethrow_exception(error); }
+
+  std::vector<Generation::Step> take() { return std::move(steps_); }
+
+ private:
+  const TokenListener* listener_;
+  std::vector<Generation::Step> steps_;
+};
+
+}  // namespace
+
+Generation::Generation(Decoder& decoder, const GenerateOptions& options)
+    : decoder_(&decoder), options_(options), samples_(decoder) {
+  validate(sample_options(options));
 }
 
 void Generation::begin(std::span<const std::int32_t> prompt, std::size_t first, std::size_t count) {
-  const bool reads_source = decoder_->reads_source();
-  const std::int64_t longest = decoder_->longest_sequence();
   const auto given = static_cast<std::int64_t>(prompt.size());
-  const std::int64_t room = longest == 0 ? options_.max_new_tokens : longest - (reads_source ? 0 : given);
-  const std::int64_t left = std::min(options_.max_new_tokens, room);
-  const auto forks = static_cast<std::int64_t>(count) - 1;
-  const Decoder::Begun begun = decoder_->begin(prompt, {.new_tokens = left * (forks + 1), .forks = forks});
-  active_.reserve(active_.size() + count);
+  const auto samples = static_cast<std::int64_t>(count);
+  const std::int64_t left = most_new_tokens(*decoder_, given, options_.max_new_tokens);
+  Decoder::Begun begun = decoder_->begin(prompt, {.new_tokens = left * samples, .forks = samples - 1});
+  const auto logits = std::make_shared<const std::vector<float>>(std::move(begun.logits));
   for (std::size_t number = first; number < first + count; ++number) {
-    active_.push_back({.number = number,
-                       .sequence = number == first ? begun.sequence : decoder_->fork(begun.sequence),
-                       .left = left,
-                       .position = reads_source ? 0 : given,
-                       .seen = std::vector<std::int32_t>(prompt.begin(), prompt.end()),
-                       .first_logits = begun.logits});
+    samples_.add({.name = {.sample = number},
+                  .stream = options_.first_sample + number,
+                  .sequence = number == first ? begun.sequence : decoder_->fork(begun.sequence),
+                  .prompt = prompt,
+                  .logits = logits},
+                 sample_options(options_));
   }
 }
 
 std::vector<Generation::Step> Generation::step(const TokenListener& listener) {
-  std::vector<std::int64_t> sequences;
-  std::vector<std::int32_t> tokens;
-  for (const Active& active : active_) {
-    if (!active.first_logits.empty()) continue;
-    sequences.push_back(active.sequence);
-    tokens.push_back(active.seen.back());
-  }
-  const at::Tensor logits = sequences.empty() ? at::Tensor() : decoder_->step(sequences, tokens).contiguous();
-  const auto vocabulary = logits.defined() ? static_cast<std::size_t>(logits.size(1)) : 0;
-  std::vector<Step> steps;
-  std::size_t row = 0;
-  for (Active& active : active_) {
-    if (active.first_logits.empty()) {
-      steps.push_back(take(active, std::span(logits.data_ptr<float>() + row * vocabulary, vocabulary), listener));
-      ++row;
-    } else {
-      const std::vector<float> first = std::exchange(active.first_logits, {});
-      steps.push_back(take(active, first, listener));
-    }
-  }
-  remove_ended();
-  return steps;
-}
-
-// Draws the next token of a sample; left is 0 when it ends.
-Generation::Step Generation::take(Active& active, std::span<const float> all_logits, const TokenListener& listener) {
-  const auto known = static_cast<std::size_t>(options_.known_tokens);
-  const std::span<const float> logits = known > 0 && known < all_logits.size() ? all_logits.first(known) : all_logits;
-  const TokenDraw draw = sampler_.draw(
-      logits, active.seen,
-      {.sample = options_.first_sample + active.number, .position = static_cast<std::uint64_t>(active.position)});
-  active.seen.push_back(draw.token);
-  ++active.position;
-  --active.left;
-  Step step{.sample = active.number, .draw = draw};
-  const bool goes_on = !listener || listener(active.number, draw, logits);
-  if (draw.token == options_.end_token) {
-    step.stop = StopReason::end;
-  } else if (!goes_on) {
-    step.stop = StopReason::stopped;
-  } else if (active.left <= 0) {
-    step.stop = StopReason::length;
-  }
-  if (step.stop) active.left = 0;
-  return step;
-}
-
-void Generation::remove_ended() {
-  const auto ended =
-      std::stable_partition(active_.begin(), active_.end(), [](const Active& active) { return active.left > 0; });
-  for (auto active = ended; active != active_.end(); ++active) decoder_->drop(active->sequence);
-  active_.erase(ended, active_.end());
+  Steps steps(listener);
+  samples_.step(steps);
+  return steps.take();
 }
 
 std::vector<Sample> generate(Decoder& decoder, std::span<const std::vector<std::int32_t>> prompts,

@@ -1,15 +1,14 @@
 // Samples of a model: several continuations of several prompts, side by side.
 #pragma once
 
-#include "routing/config/words.h"
 #include "routing/generation/decoder.h"
+#include "routing/generation/sample_batch.h"
 #include "routing/generation/sampler.h"
 
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <span>
-#include <string_view>
 #include <vector>
 
 namespace routing {
@@ -23,16 +22,6 @@ struct GenerateOptions {
   std::int64_t known_tokens = 0;   // only ids below this one are drawn: those that have a text; 0 means all
   std::uint64_t first_sample = 0;  // the number of the first sample, which names its random stream
 };
-
-enum class StopReason {
-  length,   // max_new_tokens, or the end of what the model can read
-  end,      // the end token
-  stopped,  // the listener said so
-};
-constexpr auto words_of(StopReason) {
-  using enum StopReason;
-  return std::to_array<Word<StopReason>>({{length, "length"}, {end, "end"}, {stopped, "stopped"}});
-}
 
 struct Sample {
   std::int64_t prompt = 0;                     // which prompt it continues
@@ -51,14 +40,10 @@ class Generation {
  public:
   // Throws a ConfigError for options out of range.
   Generation(Decoder& decoder, const GenerateOptions& options);
-  ~Generation();
-  Generation(const Generation&) = delete;
-  Generation& operator=(const Generation&) = delete;
-
   // `count` more samples that go on from a prompt, with the numbers first, first + 1, …; the number names the random
   // stream of a sample, together with options.first_sample. What Decoder::begin throws.
   void begin(std::span<const std::int32_t> prompt, std::size_t first, std::size_t count);
-  bool goes_on() const { return !active_.empty(); }
+  bool goes_on() const { return samples_.size() > 0; }
   struct Step {
     std::size_t sample = 0;
     TokenDraw draw = {};
@@ -68,22 +53,9 @@ class Generation {
   std::vector<Step> step(const TokenListener& listener = {});
 
  private:
-  // A sample that still goes on.
-  struct Active {
-    std::size_t number = 0;
-    std::int64_t sequence = 0;
-    std::int64_t left = 0;                 // tokens it may still get
-    std::int64_t position = 0;             // of the next token
-    std::vector<std::int32_t> seen = {};   // prompt and drawn, for the repetition penalty
-    std::vector<float> first_logits = {};  // after the prompt, until they are used
-  };
-  Step take(Active& active, std::span<const float> all_logits, const TokenListener& listener);
-  void remove_ended();
-
   Decoder* decoder_;
   GenerateOptions options_;
-  Sampler sampler_;
-  std::vector<Active> active_;
+  SampleBatch samples_;
 };
 
 // Samples of prompt 0 first, then of prompt 1, …. Each prompt is read once per batch. The draw of a token is a function

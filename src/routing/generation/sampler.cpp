@@ -71,8 +71,13 @@ void validate(const SamplingOptions& options) {
                  "repetition_penalty", options.repetition_penalty, "between 0.01 and 100; use 1 for no penalty");
 }
 
-Sampler::Sampler(const SamplingOptions& options) : options_(options) {
-  validate(options_);
+Sampler::Sampler(const SamplingOptions& options) {
+  set_options(options);
+}
+
+void Sampler::set_options(const SamplingOptions& options) {
+  validate(options);
+  options_ = options;
 }
 
 // A strict order: no two candidates are equal in it.
@@ -193,6 +198,12 @@ std::vector<TokenProbability> Sampler::distribution(std::span<const float> logit
   probabilities.reserve(kept_.size());
   for (const Candidate& candidate : kept_) probabilities.push_back({candidate.token, candidate.weight / mass});
   return probabilities;
+}
+
+double log_probability(std::span<const float> logits, std::int32_t token) {
+  require<InputError>(token >= 0 && static_cast<std::size_t>(token) < logits.size(), "there is no token ", token,
+                      " among ", logits.size(), " logits");
+  return LogProbabilities(logits).of(token);
 }
 
 std::vector<TokenDraw> most_likely(std::span<const float> logits, std::int64_t count) {

@@ -69,6 +69,8 @@ class Sampler {
   explicit Sampler(const SamplingOptions& options);
 
   const SamplingOptions& options() const { return options_; }
+  // For the draws that follow; the buffers stay. Throws as validate().
+  void set_options(const SamplingOptions& options);
   TokenDraw draw(std::span<const float> logits, std::span<const std::int32_t> seen, const DrawPlace& place);
   // All that draw() can give, most likely first, with probabilities that sum to one.
   std::vector<TokenProbability> distribution(std::span<const float> logits, std::span<const std::int32_t> seen);
@@ -96,6 +98,9 @@ class Sampler {
   std::vector<Candidate> scratch_;
   std::vector<bool> is_seen_;  // by id; all false between calls
 };
+
+// The log probability of one token, as in TokenDraw. Throws InputErrors as Sampler, and for an id that has no logit.
+double log_probability(std::span<const float> logits, std::int32_t token);
 
 // The `count` most likely tokens with their log probabilities, as in TokenDraw, most likely first, lower ids first
 // among equals. Fewer if fewer have a logit above -infinity. Throws InputErrors as Sampler, and for a negative count.

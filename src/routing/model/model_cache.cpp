@@ -12,6 +12,13 @@ void ModelCache::for_each_attention(const Action& action) {
   }
 }
 
+template <class Bytes>
+std::int64_t ModelCache::total_of(const Bytes& bytes) const {
+  std::int64_t total = 0;
+  for (const BlockCache& layer : layers_) total += bytes(layer.self) + (layer.cross ? bytes(*layer.cross) : 0);
+  return total;
+}
+
 std::int64_t ModelCache::free_number() {
   const auto found = std::find(taken_.begin(), taken_.end(), false);
   const std::int64_t number = found - taken_.begin();
@@ -41,6 +48,10 @@ void ModelCache::drop_sequence(std::int64_t sequence) {
   taken_[static_cast<std::size_t>(sequence)] = false;
 }
 
+void ModelCache::keep_sequence(std::int64_t sequence) {
+  for_each_attention([&](AttentionCache& cache) { cache.keep_sequence(sequence); });
+}
+
 void ModelCache::begin_at(std::int64_t sequence, std::int64_t position) {
   for_each_attention([&](AttentionCache& cache) { cache.begin_at(sequence, position); });
 }
@@ -50,9 +61,19 @@ void ModelCache::reserve(std::int64_t tokens) {
 }
 
 std::int64_t ModelCache::bytes() const {
-  std::int64_t total = 0;
-  for (const BlockCache& layer : layers_) total += layer.self.bytes() + (layer.cross ? layer.cross->bytes() : 0);
-  return total;
+  return total_of([](const AttentionCache& cache) { return cache.bytes(); });
+}
+
+std::int64_t ModelCache::kept_bytes() const {
+  return total_of([](const AttentionCache& cache) { return cache.kept_bytes(); });
+}
+
+std::int64_t ModelCache::bytes_of(std::int64_t sequence) const {
+  return total_of([sequence](const AttentionCache& cache) { return cache.bytes_of(sequence); });
+}
+
+std::int64_t ModelCache::bytes_for_good() const {
+  return total_of([](const AttentionCache& cache) { return cache.bytes_for_good(); });
 }
 
 std::int64_t ModelCache::bytes_per_token() const {

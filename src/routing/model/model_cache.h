@@ -36,6 +36,8 @@ class ModelCache {
   // Another sequence that has read what this one has. Both share it in memory.
   std::int64_t fork_sequence(std::int64_t sequence);
   void drop_sequence(std::int64_t sequence);
+  // From now on it is only there to be forked, and counts in kept_bytes().
+  void keep_sequence(std::int64_t sequence);
   // A new sequence's next token stands at this position: others read what is before, at the same time, and the first
   // pass over it must have CachedContext::pieces.
   void begin_at(std::int64_t sequence, std::int64_t position);
@@ -45,6 +47,11 @@ class ModelCache {
   // Makes room for so many more tokens of a sequence.
   void reserve(std::int64_t tokens);
   std::int64_t bytes() const;
+  // What is held, rather than what there is room for, however many hold it (attention/cache/head_cache.h): by kept
+  // sequences, by one, and by all of them in heads without a window.
+  std::int64_t kept_bytes() const;
+  std::int64_t bytes_of(std::int64_t sequence) const;
+  std::int64_t bytes_for_good() const;
   // Bytes that a sequence takes as long as it lives, beside windows of bounded size: for each of its tokens, for each
   // token of its source, and in a fork for each token that it shares.
   std::int64_t bytes_per_token() const;
@@ -56,6 +63,8 @@ class ModelCache {
  private:
   template <class Action>
   void for_each_attention(const Action& action);
+  template <class Bytes>
+  std::int64_t total_of(const Bytes& bytes) const;
   std::int64_t free_number();
 
   std::vector<BlockCache> layers_;

@@ -111,12 +111,20 @@ TEST(DoctorThreads, AsManyAsCoresAreFine) {
 }
 
 TEST(DoctorAmx, OnlyARefusalNeedsAction) {
-  EXPECT_EQ(judge_amx(AmxPermission::not_on_this_cpu).status, FindingStatus::ok);
-  EXPECT_EQ(judge_amx(AmxPermission::granted).status, FindingStatus::ok);
-  const Finding refused = judge_amx(AmxPermission::refused);
+  const CpuFeatures whole{.amx_tile = true, .amx_palette = true};
+  EXPECT_EQ(judge_amx(AmxPermission::not_on_this_cpu, {}).status, FindingStatus::ok);
+  EXPECT_EQ(judge_amx(AmxPermission::granted, whole).status, FindingStatus::ok);
+  const Finding refused = judge_amx(AmxPermission::refused, whole);
   EXPECT_EQ(refused.status, FindingStatus::warning);
   EXPECT_TRUE(contains(refused.action, "uname -r")) << refused.action;
   EXPECT_TRUE(contains(refused.action, "arch_prctl")) << refused.action;
+}
+
+TEST(DoctorAmx, TilesWithoutPalettesAreAWarningThatNamesTheLeaf) {
+  const Finding finding = judge_amx(AmxPermission::granted, {.amx_tile = true});
+  EXPECT_EQ(finding.status, FindingStatus::warning);
+  EXPECT_TRUE(contains(finding.found, "oneDNN is kept to AVX-512")) << finding.found;
+  EXPECT_TRUE(contains(finding.action, "0x1D")) << finding.action;
 }
 
 TEST(DoctorVectors, Avx2LoopsOnAnAvx512CpuAreANoteThatNamesTheVariable) {
@@ -143,7 +151,8 @@ TEST(DoctorMemory, LittleMemoryIsAWarning) {
 }
 
 TEST(DoctorFindings, AreCountedByStatus) {
-  const std::vector<Finding> findings = {judge_amx(AmxPermission::refused), judge_amx(AmxPermission::granted),
+  const std::vector<Finding> findings = {judge_amx(AmxPermission::refused, {}),
+                                         judge_amx(AmxPermission::granted, {.amx_palette = true}),
                                          judge_blas_threading(openblas("Zen", BlasThreading::pthread))};
   EXPECT_EQ(count_status(findings, FindingStatus::problem), 1);
   EXPECT_EQ(count_status(findings, FindingStatus::warning), 1);

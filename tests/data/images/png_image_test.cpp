@@ -41,6 +41,14 @@ TEST_F(PngImageTest, RowsOfRedGreenBlueComeAsTheyAre) {
   EXPECT_EQ(read_png_shape(write("b.png", small_file())), (ImageShape{.height = 2, .width = 3}));
 }
 
+TEST_F(PngImageTest, FilesInMemoryAreReadAndWrittenAlike) {
+  const std::vector<std::uint8_t> bytes = encode_png(small_image(), "memory");
+  EXPECT_EQ(decode_png(std::as_bytes(std::span(bytes)), "memory"), small_image());
+  const auto cut = std::as_bytes(std::span(bytes)).first(bytes.size() - 5);
+  EXPECT_NE(message_of<FileError>([&] { decode_png(cut, "memory"); }).find("memory: is a damaged PNG image"),
+            std::string::npos);
+}
+
 TEST_F(PngImageTest, ColourProfilesAndTextsChangeNothing) {
   const std::string extra = png_chunk("gAMA", big_endian(100'000)) + png_chunk("sRGB", std::string(1, '\0')) +
                             png_chunk("tEXt", std::string("Comment\0hello", 13)) +

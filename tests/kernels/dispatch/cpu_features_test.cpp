@@ -61,6 +61,7 @@ TEST(CpuFeatures, WiderSetsNeverStandWithoutTheNarrowerOnesTheyBuildOn) {
   EXPECT_TRUE(features.avx2 || !features.avx512f);
   EXPECT_TRUE(features.avx512f || !features.avx512bw);
   EXPECT_TRUE(features.amx_tile || !features.amx_bf16);
+  EXPECT_TRUE(features.amx_tile || !features.amx_palette);
 }
 
 TEST(AmxPermission, IsAskedForExactlyWhereTheProcessorHasTiles) {

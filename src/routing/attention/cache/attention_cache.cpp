@@ -35,6 +35,15 @@ void AttentionCache::drop_sequence(std::int64_t sequence) {
   }
 }
 
+void AttentionCache::keep_sequence(std::int64_t sequence) {
+  for (Group& group : groups_) {
+    group.heads.keep_sequence(sequence);
+    // Alone, not as a row among those that the last step read.
+    const auto last = group.last_queries.find(sequence);
+    if (last != group.last_queries.end()) last->second = last->second.clone();
+  }
+}
+
 void AttentionCache::begin_at(std::int64_t sequence, std::int64_t position) {
   for (Group& group : groups_) group.heads.begin_at(sequence, position);
 }
@@ -55,26 +64,51 @@ std::int64_t AttentionCache::bytes() const {
   return total;
 }
 
+std::int64_t AttentionCache::kept_bytes() const {
+  std::int64_t total = 0;
+  for (const Group& group : groups_) {
+    total += group.heads.kept_bytes();
+    for (const auto& [sequence, queries] : group.last_queries) {
+      if (group.heads.is_kept(sequence)) total += static_cast<std::int64_t>(queries.nbytes());
+    }
+  }
+  return total;
+}
+
+std::int64_t AttentionCache::bytes_of(std::int64_t sequence) const {
+  std::int64_t total = 0;
+  for (const Group& group : groups_) {
+    total += group.heads.bytes_of(sequence);
+    const auto last = group.last_queries.find(sequence);
+    if (last != group.last_queries.end()) total += static_cast<std::int64_t>(last->second.nbytes());
+  }
+  return total;
+}
+
+std::int64_t AttentionCache::bytes_for_good() const {
+  std::int64_t total = 0;
+  for (const Group& group : groups_) {
+    if (keeps_everything(group.heads.shape())) total += group.heads.bytes_in_use();
+  }
+  return total;
+}
+
 std::int64_t AttentionCache::bytes_per_token() const {
   std::int64_t total = bytes_per_forked_token();
   for (const Group& group : groups_) {
     const HeadCacheShape& shape = group.heads.shape();
     if (!keeps_everything(shape)) continue;
-    // A row of keys and one of values, and how many hold them.
-    const std::int64_t row = (shape.key_dim + shape.value_dim) * std::int64_t{sizeof(float)};
-    total += of_joining(shape, shape.heads * (row + std::int64_t{sizeof(std::uint32_t)}));
+    total += of_joining(shape, shape.heads * group.heads.bytes_per_row());
   }
   return total;
 }
 
 std::int64_t AttentionCache::bytes_per_forked_token() const {
-  // Its row and position, in a list and in the plan of the last call.
-  constexpr std::int64_t kNumbers = 4;
   std::int64_t total = 0;
   for (const Group& group : groups_) {
     const HeadCacheShape& shape = group.heads.shape();
     if (!keeps_everything(shape)) continue;
-    total += of_joining(shape, shape.heads * kNumbers * std::int64_t{sizeof(std::int32_t)});
+    total += of_joining(shape, shape.heads * HeadCache::kBytesPerPlace);
   }
   return total;
 }

@@ -20,11 +20,16 @@ class AttentionCache {
   void add_sequence(std::int64_t sequence);
   void fork_sequence(std::int64_t from, std::int64_t to);
   void drop_sequence(std::int64_t sequence);
+  void keep_sequence(std::int64_t sequence);
   void begin_at(std::int64_t sequence, std::int64_t position);
   std::int64_t length(std::int64_t sequence) const { return groups_.front().heads.length(sequence); }
   // Makes room for so many more tokens of one sequence; only heads without a window need any.
   void reserve(std::int64_t tokens);
   std::int64_t bytes() const;
+  // What is held, as in HeadCache: by kept sequences, and by one; and by all in heads without a window, for good.
+  std::int64_t kept_bytes() const;
+  std::int64_t bytes_of(std::int64_t sequence) const;
+  std::int64_t bytes_for_good() const;
   // Bytes that one more token of a sequence takes for good: those of heads without a window, or of a memory's heads one
   // of its keys. And those that each token so far takes once more in a fork, which copies lists, not rows.
   std::int64_t bytes_per_token() const;

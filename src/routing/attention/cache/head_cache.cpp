@@ -66,19 +66,33 @@ void HeadCache::add_sequence(std::int64_t sequence) {
 }
 
 void HeadCache::fork_sequence(std::int64_t from, std::int64_t to) {
-  Sequence copy = at(from);
+  at(from);  // is it there? Nothing is added otherwise
   add_sequence(to);
-  at(to) = std::move(copy);
-  for (const List& list : at(to).lists) {
-    for (auto place = static_cast<std::size_t>(list.first); place < list.rows.size(); ++place) {
-      ++holders_[static_cast<std::size_t>(list.rows[place])];
-    }
+  const Sequence& read = at(from);
+  Sequence& made = at(to);
+  made.lacks_past = read.lacks_past;
+  made.length = read.length;
+  for (std::size_t number = 0; number < read.lists.size(); ++number) {
+    // Without the places that are empty.
+    const List& list = read.lists[number];
+    List& copy = made.lists[number];
+    copy.rows.assign(list.rows.begin() + list.first, list.rows.end());
+    copy.positions.assign(list.positions.begin() + list.first, list.positions.end());
+    copy.dropped = list.dropped;
+    copy.origin = list.origin;
+    copy.next_origins = list.next_origins;
   }
+  for_each_place(made, [&](std::size_t row) { ++holders_[row]; });
 }
 
 void HeadCache::drop_sequence(std::int64_t sequence) {
-  for (List& list : at(sequence).lists) let_go(list, list.end_rank());
-  at(sequence) = {};
+  Sequence& dropped = at(sequence);
+  if (dropped.kept) {
+    kept_places_ -= places_of(dropped);
+    for_each_place(dropped, [&](std::size_t row) { rows_kept_ -= --keepers_[row] == 0 ? 1 : 0; });
+  }
+  for (List& list : dropped.lists) let_go(list, list.end_rank());
+  dropped = {};
 }
 
 std::int64_t HeadCache::length(std::int64_t sequence) const {
@@ -289,6 +303,8 @@ KeptPlan HeadCache::append(const NewTokens& tokens, KeptPlan discarded) {
   for (auto sequence = tokens.sequences.begin(); sequence != tokens.sequences.end(); ++sequence) {
     require<InputError>(std::find(tokens.sequences.begin(), sequence, *sequence) == sequence, "cache: sequence ",
                         *sequence, " is named twice; give its tokens in one row");
+    require<InputError>(!at(*sequence).kept, "cache: sequence ", *sequence,
+                        " is kept as it is; read with a fork of it");
     require<InputError>(!at(*sequence).lacks_past, "cache: sequence ", *sequence, " begins at position ",
                         at(*sequence).length,
                         ", but its keys before that are missing; read it with CachedContext::pieces");

@@ -45,6 +45,9 @@ class HeadCache {
   void add_sequence(std::int64_t sequence);
   void fork_sequence(std::int64_t from, std::int64_t to);
   void drop_sequence(std::int64_t sequence);
+  // A sequence that reads no more: it is there to be forked, until it is dropped.
+  void keep_sequence(std::int64_t sequence);
+  bool is_kept(std::int64_t sequence) const { return at(sequence).kept; }
   // Positions read so far. A memory does not count.
   std::int64_t length(std::int64_t sequence) const;
 
@@ -93,6 +96,14 @@ class HeadCache {
   void compact();
   std::int64_t rows_in_use() const { return rows_in_use_; }
   std::int64_t bytes() const;  // of the store
+  // What sequences hold, rather than what there is room for: rows, each counted once, and their places in lists. Of all
+  // sequences; of those that are kept; of one, whoever else holds its rows.
+  std::int64_t bytes_in_use() const;
+  std::int64_t kept_bytes() const { return rows_kept_ * bytes_per_row() + kept_places_ * kBytesPerPlace; }
+  std::int64_t bytes_of(std::int64_t sequence) const;
+  std::int64_t bytes_per_row() const;
+  // A row and a position, in a list and in the plan of the last call.
+  static constexpr std::int64_t kBytesPerPlace = 4 * std::int64_t{sizeof(std::int32_t)};
 
  private:
   // Keys of ranks dropped … dropped + size - 1 of a list.
@@ -105,11 +116,13 @@ class HeadCache {
     std::int64_t origin = 0;
     std::vector<std::int64_t> next_origins = {};
     std::int64_t end_rank() const { return dropped + static_cast<std::int64_t>(rows.size()) - first; }
+    std::int64_t size() const { return static_cast<std::int64_t>(rows.size()) - first; }
     std::size_t place(std::int64_t rank) const { return static_cast<std::size_t>(first + rank - dropped); }
   };
   struct Sequence {
     bool exists = false;
     bool lacks_past = false;  // begun at a position, but nobody has told what stands before
+    bool kept = false;
     std::int64_t length = 0;
     std::vector<List> lists;  // [heads, lists]
   };
@@ -120,6 +133,9 @@ class HeadCache {
 
   Sequence& at(std::int64_t sequence);
   const Sequence& at(std::int64_t sequence) const;
+  static std::int64_t places_of(const Sequence& sequence);
+  template <class Action>
+  static void for_each_place(const Sequence& sequence, const Action& action);
   std::int32_t take_row(const float* key, const float* value);
   void join(List& list, std::int32_t row, std::int32_t position);
   void let_go(List& list, std::int64_t rank);
@@ -136,6 +152,17 @@ class HeadCache {
   std::int64_t used_rows_ = 0;  // rows that were ever taken
   std::int64_t rows_in_use_ = 0;
   std::vector<Sequence> sequences_;
+  std::vector<std::uint32_t> keepers_;  // kept sequences' places that hold a row; rows beyond its end have none
+  std::int64_t rows_kept_ = 0, kept_places_ = 0;
 };
+
+template <class Action>
+void HeadCache::for_each_place(const Sequence& sequence, const Action& action) {
+  for (const List& list : sequence.lists) {
+    for (auto place = static_cast<std::size_t>(list.first); place < list.rows.size(); ++place) {
+      action(static_cast<std::size_t>(list.rows[place]));
+    }
+  }
+}
 
 }  // namespace routing

@@ -55,7 +55,8 @@ void HeadCache::compact() {
   if (4 * rows_in_use_ >= 3 * keys_.size(0)) return;
   constexpr std::int32_t kNone = -1;
   std::vector<std::int32_t> number(static_cast<std::size_t>(used_rows_), kNone);
-  std::vector<std::uint32_t> holders;
+  std::vector<std::uint32_t> holders, keepers;
+  keepers_.resize(holders_.size(), 0);
   const at::Tensor keys = at::empty({rows_in_use_, keys_.size(1)}, keys_.options());
   const at::Tensor values = at::empty({rows_in_use_, values_.size(1)}, values_.options());
   const auto copy = [](const at::Tensor& from, std::int32_t row, const at::Tensor& to, std::int32_t place) {
@@ -73,6 +74,7 @@ void HeadCache::compact() {
         if (to == kNone) {
           to = static_cast<std::int32_t>(holders.size());
           holders.push_back(holders_[static_cast<std::size_t>(row)]);
+          keepers.push_back(keepers_[static_cast<std::size_t>(row)]);
           copy(keys_, row, keys, to);
           copy(values_, row, values, to);
         }
@@ -83,6 +85,7 @@ void HeadCache::compact() {
   keys_ = keys;
   values_ = values;
   holders_ = std::move(holders);
+  keepers_ = std::move(keepers);
   free_rows_ = {};
   used_rows_ = rows_in_use_;
 }

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <new>
 #include <png.h>
+#include <span>
 #include <string>
 
 namespace routing {
@@ -36,9 +37,10 @@ void ignore_warning(png_structp, png_const_charp) {}
 
 class PngReader {
  public:
-  explicit PngReader(const std::filesystem::path& path) : path_(path), file_(path) {
-    require<FileError>(file_.size() > 0, path.string(), ": has 0 bytes, but a PNG image was expected; make it again");
-    require<FileError>(file_.size() >= kSignatureBytes && png_sig_cmp(bytes(), 0, kSignatureBytes) == 0, path.string(),
+  // Both must outlive the reader.
+  PngReader(std::span<const std::byte> file, const std::string& origin) : origin_(origin), file_(file) {
+    require<FileError>(!file.empty(), origin, ": has 0 bytes, but a PNG image was expected; make it again");
+    require<FileError>(file.size() >= kSignatureBytes && png_sig_cmp(bytes(), 0, kSignatureBytes) == 0, origin,
                        ": is no PNG image; name PNG files only, or convert it with: convert IMAGE IMAGE.png");
     png_ = png_create_read_struct(PNG_LIBPNG_VER_STRING, &complaint_, keep_complaint, ignore_warning);
     if (png_ != nullptr) info_ = png_create_info_struct(png_);
@@ -56,13 +58,13 @@ class PngReader {
     const auto height = static_cast<std::uint64_t>(png_get_image_height(png_, info_));
     const auto width = static_cast<std::uint64_t>(png_get_image_width(png_, info_));
     const int bits = png_get_bit_depth(png_, info_);
-    require<FileError>(bits <= kMostBits, path_.string(), ": has ", bits,
+    require<FileError>(bits <= kMostBits, origin_, ": has ", bits,
                        " bits per channel, but 8 are expected; convert it with: convert IMAGE -depth 8 IMAGE.png");
-    require<FileError>(std::max(height, width) <= kLargestPngSide, path_.string(), ": claims ", height, " x ", width,
+    require<FileError>(std::max(height, width) <= kLargestPngSide, origin_, ": claims ", height, " x ", width,
                        " pixels, but at most ", kLargestPngSide, " x ", kLargestPngSide,
                        " are read; it is damaged, or shrink it");
     const std::uint64_t claimed = height * (1 + png_get_rowbytes(png_, info_));
-    require<FileError>(claimed <= kLargestRatio * file_.size(), path_.string(), ": claims ", height, " x ", width,
+    require<FileError>(claimed <= kLargestRatio * file_.size(), origin_, ": claims ", height, " x ", width,
                        " pixels, but its ", file_.size(), " bytes cannot hold them; it is damaged, make it again");
     return {.height = static_cast<std::int64_t>(height), .width = static_cast<std::int64_t>(width)};
   }
@@ -81,7 +83,7 @@ class PngReader {
   }
 
  private:
-  const std::uint8_t* bytes() const { return reinterpret_cast<const std::uint8_t*>(file_.bytes().data()); }
+  const std::uint8_t* bytes() const { return reinterpret_cast<const std::uint8_t*>(file_.data()); }
 
   // The next three return false if libpng complained.
   bool parse_header() {
@@ -124,15 +126,15 @@ class PngReader {
   [[noreturn]] void throw_damaged() const {
     const std::string what = ended_ ? "it ends after " + std::to_string(file_.size()) + " bytes, in the middle"
                                     : complaint_.text.data() + std::string(" near byte ") + std::to_string(position_);
-    throw FileError(path_.string() + ": is a damaged PNG image: " + what + "; fetch or make it again");
+    throw FileError(origin_ + ": is a damaged PNG image: " + what + "; fetch or make it again");
   }
 
   void drop_alpha(std::size_t width) {
     const std::size_t pixels = pixels_.size() / 4;
     for (std::size_t pixel = 0; pixel < pixels; ++pixel) {
       const std::uint8_t alpha = pixels_[4 * pixel + 3];
-      require<FileError>(alpha == kOpaque, path_.string(), ": has alpha ", static_cast<int>(alpha), " at row ",
-                         pixel / width, ", column ", pixel % width,
+      require<FileError>(alpha == kOpaque, origin_, ": has alpha ", static_cast<int>(alpha), " at row ", pixel / width,
+                         ", column ", pixel % width,
                          ", but only opaque pixels (255) are read; put it on a background with: "
                          "convert IMAGE -background white -flatten IMAGE.png");
       std::memmove(&pixels_[3 * pixel], &pixels_[4 * pixel], 3);
@@ -140,8 +142,8 @@ class PngReader {
     pixels_.resize(3 * pixels);
   }
 
-  const std::filesystem::path& path_;
-  MappedFile file_;
+  const std::string& origin_;  // NOLINT(cppcoreguidelines-avoid-const-or-ref-data-members): lives for one call
+  std::span<const std::byte> file_;
   png_structp png_ = nullptr;
   png_infop info_ = nullptr;
   Complaint complaint_;
@@ -209,24 +211,35 @@ class PngWriter {
 }  // namespace
 
 Image read_png(const std::filesystem::path& path) {
-  return PngReader(path).read();
+  const MappedFile file(path);
+  return decode_png(file.bytes(), path.string());
+}
+
+Image decode_png(std::span<const std::byte> file, const std::string& origin) {
+  return PngReader(file, origin).read();
 }
 
 ImageShape read_png_shape(const std::filesystem::path& path) {
-  return PngReader(path).read_shape();
+  const MappedFile file(path);
+  const std::string origin = path.string();
+  return PngReader(file.bytes(), origin).read_shape();
+}
+
+std::vector<std::uint8_t> encode_png(const Image& image, const std::string& origin) {
+  const ImageShape& shape = image.shape;
+  require<InputError>(
+      std::min(shape.height, shape.width) >= 1 && std::max(shape.height, shape.width) <= kLargestPngSide, origin,
+      ": an image of ", to_string(shape), " pixels was given, but 1 to ", kLargestPngSide,
+      " rows and columns can be written");
+  require<InputError>(static_cast<std::int64_t>(image.values.size()) == shape.values(), origin, ": ",
+                      image.values.size(), " values were given, but ", to_string(shape), " pixels have ",
+                      shape.values(), "; give red, green and blue of every pixel");
+  return PngWriter().encode(image);
 }
 
 void write_png(const std::filesystem::path& path, const Image& image) {
-  const ImageShape& shape = image.shape;
-  require<InputError>(
-      std::min(shape.height, shape.width) >= 1 && std::max(shape.height, shape.width) <= kLargestPngSide, path.string(),
-      ": an image of ", to_string(shape), " pixels was given, but 1 to ", kLargestPngSide,
-      " rows and columns can be written");
-  require<InputError>(static_cast<std::int64_t>(image.values.size()) == shape.values(), path.string(), ": ",
-                      image.values.size(), " values were given, but ", to_string(shape), " pixels have ",
-                      shape.values(), "; give red, green and blue of every pixel");
-  PngWriter writer;
-  write_file_at_once(path, std::as_bytes(std::span(writer.encode(image))));
+  const std::vector<std::uint8_t> bytes = encode_png(image, path.string());
+  write_file_at_once(path, std::as_bytes(std::span(bytes)));
 }
 
 }  // namespace routing

@@ -10,14 +10,20 @@
 
 #include "routing/data/images/image.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
 
 namespace routing {
 
 inline constexpr std::int64_t kLargestPngSide = 8192;
 
 Image read_png(const std::filesystem::path& path);
+// Of a file that is in memory; messages begin with `origin`.
+Image decode_png(std::span<const std::byte> file, const std::string& origin);
 
 // What the file claims in front of its pixels; those may still be damaged.
 ImageShape read_png_shape(const std::filesystem::path& path);
@@ -25,5 +31,7 @@ ImageShape read_png_shape(const std::filesystem::path& path);
 // Writes in one step (core/files.h). Throws InputError if the values do not fit the shape or the shape cannot be read
 // back, FileError as AtomicFile.
 void write_png(const std::filesystem::path& path, const Image& image);
+// The bytes of such a file.
+std::vector<std::uint8_t> encode_png(const Image& image, const std::string& origin);
 
 }  // namespace routing

@@ -1,5 +1,6 @@
 #include "routing/data/tokenizers/subwords_json.h"
 
+#include "routing/core/base64.h"
 #include "routing/core/error.h"
 
 #include <algorithm>
@@ -16,20 +17,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kSpaceMark = "\xE2\x96\x81";  // U+2581
-
-std::string base64(std::string_view bytes) {
-  constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string text;
-  for (std::size_t at = 0; at < bytes.size(); at += 3) {
-    const std::size_t count = std::min<std::size_t>(3, bytes.size() - at);
-    std::uint32_t group = 0;
-    for (std::size_t i = 0; i < 3; ++i) {
-      group = group << 8U | (i < count ? static_cast<unsigned char>(bytes[at + i]) : 0U);
-    }
-    for (std::size_t i = 0; i < 4; ++i) text += i <= count ? kDigits[group >> (18 - 6 * i) & 63U] : '=';
-  }
-  return text;
-}
 
 std::size_t character_length(std::string_view text) {
   std::size_t length = 1;
@@ -65,7 +52,7 @@ Json normalizer_of(const SentencePieceModel& model) {
   std::vector<Json> steps;
   if (model.adds_space && !model.removes_spaces) steps.push_back(next_lines);
   if (!model.character_map.empty()) {
-    steps.push_back({{"type", "Precompiled"}, {"precompiled_charsmap", base64(model.character_map)}});
+    steps.push_back({{"type", "Precompiled"}, {"precompiled_charsmap", to_base64(model.character_map)}});
   }
   if (model.removes_spaces) {
     steps.push_back(replace("Regex", R"(\A +| +\z)", ""));

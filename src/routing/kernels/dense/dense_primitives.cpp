@@ -1,10 +1,9 @@
 #include "routing/kernels/dense/dense_primitives.h"
 
-#include "routing/kernels/dispatch/cpu_features.h"
+#include "routing/kernels/dispatch/onednn_limit.h"
 #include "routing/kernels/pointwise/bfloat16.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <initializer_list>
@@ -79,17 +78,6 @@ std::size_t MatmulKeyHash::operator()(const MatmulKey& key) const {
   return hash * 1000003U + static_cast<std::size_t>(flags);
 }
 
-void limit_onednn() {
-  static const bool once = [] {
-    const CpuFeatures& features = cpu_features();
-    const bool is_told =
-        std::getenv("DNNL_MAX_CPU_ISA") != nullptr || std::getenv("ONEDNN_MAX_CPU_ISA") != nullptr;
-    if (!features.amx_tile || features.amx_palette || is_told) return false;
-    return dnnl::set_max_cpu_isa(dnnl::cpu_isa::avx512_core_bf16) == dnnl::status::success;
-  }();
-  static_cast<void>(once);
-}
-
 OneThread::OneThread() : threads_before_(omp_get_max_threads()) {
   omp_set_num_threads(1);
 }
@@ -107,14 +95,16 @@ void* Scratch::at_least(std::size_t bytes) {
 }
 
 const dnnl::engine& cpu_engine() {
-  limit_onednn();
-  static const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+  static const dnnl::engine engine = [] {
+    limit_onednn();
+    return dnnl::engine(dnnl::engine::kind::cpu, 0);
+  }();
   return engine;
 }
 
 bool multiplies_bfloat16() {
   static const bool native = [] {
-    limit_onednn();
+    if (onednn_would_crash_on_tiles()) return false;
     const auto isa = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
     constexpr auto kWanted = static_cast<unsigned>(dnnl::cpu_isa::avx512_core_bf16);
     return (isa & kWanted) == kWanted;

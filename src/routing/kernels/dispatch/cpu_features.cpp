@@ -84,9 +84,7 @@ CpuFeatures read_features() {
   features.amx_tile = tiles && bit(extended.edx, 24);
   features.amx_bf16 = tiles && bit(extended.edx, 22);
   features.amx_int8 = tiles && bit(extended.edx, 25);
-  // Palette 1: bytes per row of a tile in the lower half of ebx, tiles in its upper half, rows in ecx.
-  const CpuidAnswer palette = cpuid(0x1d, 1);
-  features.amx_palette = features.amx_tile && palette.ebx != 0 && palette.ecx != 0;
+  features.amx_palette = features.amx_tile && cpuid(0x1d).eax >= 1;
   return features;
 }
 

@@ -13,7 +13,7 @@ namespace routing {
 // A feature is true only if the processor has it AND the operating system saves its registers when it switches
 // between programs; without the second, the first instruction of that set would end the program.
 struct CpuFeatures {
-  std::string brand;  // as the maker prints it, "unknown" if the processor does not say
+  std::string brand = {};  // as the maker prints it, "unknown" if the processor does not say
   bool avx = false;
   bool avx2 = false;
   bool fma = false;
@@ -29,15 +29,14 @@ struct CpuFeatures {
   bool amx_tile = false;
   bool amx_bf16 = false;
   bool amx_int8 = false;
-  // The processor says how large its tiles are (CPUID leaf 0x1D). Some virtual machines hand over tiles that work, but
-  // hide this: oneDNN then takes their size for zero and its first tile instruction is illegal. Seen under Firecracker.
+  // CPUID says which palettes of tiles there are (leaf 0x1D). Some virtual machines have tiles and leave it out.
   bool amx_palette = false;
 };
 
 // Of the processor this process runs on, read once. All false where the processor is not an x86-64.
 const CpuFeatures& cpu_features();
 
-// Every feature that /proc/cpuinfo has a word for, by that word, in the order of the struct.
+// Every feature that /proc/cpuinfo has a name for, by that name, in the order of the struct.
 std::vector<std::pair<std::string_view, bool>> named_features(const CpuFeatures& features);
 
 enum class AmxPermission {
