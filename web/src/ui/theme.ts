@@ -1,15 +1,10 @@
 // Dark or light: the system's choice unless the reader made one.
 import {signal} from '@preact/signals';
 
-import {keep, recall} from './storage';
+import {keptTheme, type Theme} from './kept_theme';
+import {keep} from './storage';
 
-export type Theme = 'system' | 'light' | 'dark';
-
-const isTheme = (value: unknown): value is Theme => value === 'system' || value === 'light' || value === 'dark';
-
-export function keptTheme(): Theme {
-  return recall<Theme>('theme', 'system', isTheme);
-}
+export type {Theme};
 
 export const theme = signal<Theme>('system');
 // Counts changes of what is on the screen, so that canvases know when to draw anew.
