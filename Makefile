@@ -5,7 +5,7 @@ JOBS ?= $(shell nproc)
 PRESET ?= release
 BUILD := build/$(PRESET)
 
-.PHONY: help setup configure build test python package quickstart format lint clean
+.PHONY: help setup configure build test web python package quickstart format lint clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -23,6 +23,12 @@ build: configure ## build the program: build/release/routing (PRESET=debug or as
 test: configure ## build everything and run every test
 	cmake --build $(BUILD) -j $(JOBS)
 	ctest --test-dir $(BUILD) -j $(JOBS) --output-on-failure
+
+web: configure ## pack the page of routing serve into the program, for which it needs Node.js 18 or later with npm
+	@command -v node >/dev/null && command -v npm >/dev/null || scripts/setup packages-node.txt
+	@scripts/build-page --required web/dist
+	@rm -f $(BUILD)/web/page_files.cpp
+	cmake --build $(BUILD) --target routing -j $(JOBS)
 
 python: configure ## build and test the Python package and pack its wheel: build/release/python/dist
 	cmake --build $(BUILD) --target routing routing_python attend_file -j $(JOBS)
