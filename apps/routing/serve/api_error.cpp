@@ -35,9 +35,12 @@ ApiError api_error_of(const std::exception& error) {
   if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) {
     return {503, "not enough memory for this request; send a shorter one, or ask for fewer choices"};
   }
-  if (dynamic_cast<const FileError*>(&error) != nullptr) return {503, error.what()};
-  if (dynamic_cast<const Error*>(&error) != nullptr) return {400, error.what()};
-  return {500, error.what()};
+  const int status = dynamic_cast<const FileError*>(&error) != nullptr ? 503
+                     : dynamic_cast<const Error*>(&error) != nullptr   ? 400
+                                                                       : 500;
+  ApiError result(status, error.what());
+  result.names_paths = true;
+  return result;
 }
 
 }  // namespace routing

@@ -19,6 +19,7 @@ class ApiError : public std::runtime_error {
   const std::string& param() const { return param_; }  // the field that is wrong; empty if it is none
   int retry_after = 0;                                 // seconds, of 429 and 503; 0 for none
   std::string allow = {};                              // of 405: the methods there are
+  bool names_paths = false;                            // the message is the library\'s and may name files
 
  private:
   int status_;

@@ -80,7 +80,8 @@ void DecodingJob::add(Prepared prepared) {
 void DecodingJob::stop(const ApiError& reason) {
   if (ended_) return;
   for (const std::uint64_t number : in_batch_) model_->batch->cancel(number);
-  const Json error = error_json(reason.status(), surroundings_.without_paths(reason.what()), reason.param());
+  const std::string message = reason.names_paths ? surroundings_.without_paths(reason.what()) : reason.what();
+  const Json error = error_json(reason.status(), message, reason.param());
   if (streaming_) {
     write("data: " + json_text(error) + "\n\n");
     request_.reply->end();
