@@ -64,6 +64,10 @@ TEST_F(CliOwnTraining, MinutesBecomeStepsWithAWarmUpThatFits) {
   EXPECT_GE(number("steps"), 10);
   EXPECT_EQ(number("warmup_steps"), std::min<std::int64_t>(100, number("steps") / 5));
   EXPECT_EQ(number("decay_steps"), 0);
+  // About ten samples, unless they take too long.
+  EXPECT_GE(number("sample_every"), (number("steps") + 9) / 10);
+  EXPECT_LE(number("sample_every"), number("steps"));
+  EXPECT_EQ(number("clusters_every"), number("log_every"));
   // Their number is what counts if it is given.
   ASSERT_EQ(run("train --quiet --data text --out counted --minutes 5 --steps 2 --layers 1").exit_code, 0);
   EXPECT_TRUE(has_line(config_of("counted"), "steps = 2"));

@@ -7,6 +7,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <string>
 
 namespace routing::quickstart_test {
@@ -51,9 +52,11 @@ TEST_F(CliQuickstart, TrainsEvaluatesAndDraws) {
   EXPECT_GT(result.at("gzip_bits_per_byte"), 0.0);
   EXPECT_GT(result.at("xz_bits_per_byte"), 0.0);
   EXPECT_GE(result.at("sample").get<std::string>().size(), 300U) << "bytes; those that are not UTF-8 take three";
-  for (const char* name : {"curves.png", "patterns.png", "metrics.jsonl", "config.toml"}) {
+  for (const char* name : {"curves.png", "patterns.png", "metrics.jsonl", "clusters.jsonl", "config.toml"}) {
     EXPECT_GT(fs::file_size(folder_ / "run" / name), 0U) << name;
   }
+  const auto samples = fs::directory_iterator(folder_ / "run/samples");
+  EXPECT_NEAR(static_cast<double>(std::distance(fs::begin(samples), fs::end(samples))), 10.0, 1.0);
   expect_as_eval_says(result, "");
   // Once more: nothing is trained again, and the same figures come out.
   EXPECT_EQ(json_of("quickstart --out run"), result);

@@ -19,8 +19,15 @@ TEST_F(CliRanks, OneTwoAndFourRanksTrainAlike) {
   // --check-every 1: weights, centroids, counts and tau are compared on all ranks after every step.
   for (const int ranks : {1, 2, 4}) {
     expect_done(train("r" + std::to_string(ranks), ranks, 25) +
-                "--check-every 1 --set train.checkpoint_every=1 --set train.eval_every=10");
+                "--check-every 1 --set train.checkpoint_every=1 --set train.eval_every=10 --set train.clusters_every=1"
+                " --set train.sample_every=25 --set train.sample_tokens=20");
   }
+  // Shares are of what all ranks saw.
+  const auto first_clusters = [&](const std::string& name) {
+    const std::string lines = text_of(folder_ / name / "clusters.jsonl");
+    return lines.substr(0, lines.find('\n'));
+  };
+  EXPECT_TRUE(contains(first_clusters("r1"), "shares")) << first_clusters("r1");
   const auto counts = tensors(checkpoint("r1", 1) / "model.safetensors", "centroids.counts");
   EXPECT_EQ(counts.size(), 2U);
   for (const std::string run : {"r2", "r4"}) {
@@ -30,6 +37,8 @@ TEST_F(CliRanks, OneTwoAndFourRanksTrainAlike) {
     EXPECT_LT(largest_relative_difference(curve("r1", "train_loss_nats"), curve(run, "train_loss_nats")), 1e-4) << run;
     EXPECT_LT(largest_relative_difference(curve("r1", "eval_loss_nats"), curve(run, "eval_loss_nats")), 1e-4) << run;
     EXPECT_EQ(curve("r1", "tokens"), curve(run, "tokens")) << run;
+    EXPECT_EQ(first_clusters("r1"), first_clusters(run)) << run;
+    EXPECT_EQ(text_of(folder_ / run / "samples/step-00000025.txt").size(), 20U) << run;
   }
 }
 

@@ -97,6 +97,23 @@ TEST(ValidateExperiment, RandomLengthsAreNotLongerThanTheSequence) {
             "train.shortest_length 301 is longer than train.sequence_length 300; lower it, or set 0 for none");
 }
 
+TEST(ValidateExperiment, SamplesAreOfModelsThatWriteSomethingAPersonCanRead) {
+  EXPECT_EQ(
+      refusal_after([](C& c) {
+        c.train.sample_every = 10;
+        c.model.encoder_layers = 2;
+      }),
+      "train.sample_every is 10, but model.encoder_layers is 2, and such a model writes nothing without a source; "
+      "set train.sample_every=0");
+  EXPECT_EQ(refusal_after([](C& c) {
+              c.train.sample_every = 10;
+              c.data.format = DataFormat::recall;
+              c.model.vocab_size = 5000;
+            }),
+            "train.sample_every is 10, but data.format recall has no text; set train.sample_every=0");
+  EXPECT_EQ(refusal_after([](C& c) { c.train.sample_every = 10; }), "accepted");
+}
+
 TEST(ValidateExperiment, DefaultsAreAccepted) {
   EXPECT_EQ(refusal_after([](C&) {}), "accepted");
 }
@@ -127,6 +144,9 @@ TEST(ValidateExperiment, CountsHaveASmallestValueAndItIsAccepted) {
       {"train.eval_tokens", 0, [](C& c, auto v) { c.train.eval_tokens = v; }},
       {"train.checkpoint_every", 0, [](C& c, auto v) { c.train.checkpoint_every = v; }},
       {"train.keep_checkpoints", 1, [](C& c, auto v) { c.train.keep_checkpoints = v; }},
+      {"train.clusters_every", 0, [](C& c, auto v) { c.train.clusters_every = v; }},
+      {"train.sample_every", 0, [](C& c, auto v) { c.train.sample_every = v; }},
+      {"train.sample_tokens", 1, [](C& c, auto v) { c.train.sample_tokens = v; }},
       {"eval.stride", 0, [](C& c, auto v) { c.eval.stride = v; }},
       {"eval.batch_size", 1, [](C& c, auto v) { c.eval.batch_size = v; }},
   };

@@ -268,7 +268,7 @@ TEST(Presets, QuickstartIsTinyEnwik8InSmallerStepsOnAnyFile) {
 TEST(Presets, QuickstartSmallIsTableTextInShorterStepsOnAnyFile) {
   EXPECT_EQ(differences(preset_of("table-text"), preset_of("quickstart-small")),
             (std::set<std::string>{"name", "data.split", "train.steps", "train.sequence_length", "train.learning_rate",
-                                   "train.eval_tokens", "train.keep_checkpoints"}));
+                                   "train.eval_tokens", "train.keep_checkpoints", "train.sample_every"}));
   EXPECT_EQ(preset_of("quickstart-small").data.split, "rest/200000/2000000");
 }
 

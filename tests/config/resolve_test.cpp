@@ -156,6 +156,7 @@ TEST(Environment, EveryKeyHasItsOwnVariableThatSetsIt) {
   expected.train.source_length = 2048;
   expected.memory.length = expected.memory.compressed = expected.eval.memory = 0;  // nor do encoders remember
   expected.data.key_first = false;                                                 // only recall has facts
+  expected.train.sample_every = 0;                                                 // nor does it write alone
   // Shifted keys have no position to be turned by.
   expected.patterns.local.rotary = expected.patterns.full.rotary = Rotary::none;
   for (const std::string& key : experiment_keys()) {

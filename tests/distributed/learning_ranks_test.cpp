@@ -120,6 +120,7 @@ TEST_P(EveryRouting, RanksHoldTheSameBitsAfterEveryStepAndLearnWhatOneWould) {
     EXPECT_NEAR(first.loss_nats, one.results[0].loss_nats, 1e-12);
     EXPECT_NEAR(first.auxiliary_loss, one.results[0].auxiliary_loss, 1e-6 * one.results[0].auxiliary_loss);
     EXPECT_NEAR(first.gradient_norm, one.results[0].gradient_norm, 1e-5 * one.results[0].gradient_norm);
+    EXPECT_EQ(first.routing[0].statistics.occupancy, one.results[0].routing[0].statistics.occupancy);
     int exact = 0;
     for (const auto& [name, value] : one.tensors[0]) {
       const at::Tensor& other = all[0].tensors[0].at(name);

@@ -106,7 +106,10 @@ inline ExperimentConfig unlike_defaults() {
                 .eval_every = 12,
                 .eval_tokens = 13,
                 .checkpoint_every = 14,
-                .keep_checkpoints = 15},
+                .keep_checkpoints = 15,
+                .clusters_every = 22,
+                .sample_every = 23,
+                .sample_tokens = 24},
       .eval = {.split = "test", .stride = 17, .batch_size = 18, .subwords_per_word = 1.25, .memory = 21}};
   config.patterns.local = group_like(LocalPattern{.form = LocalForm::block, .window = 41, .flange = 3}, 0.5);
   config.patterns.full = group_like(FullPattern{}, 0.25);

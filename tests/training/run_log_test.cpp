@@ -1,12 +1,14 @@
 // The lines of metrics.jsonl that a run writes, key by key.
 #include "routing/training/run_log.h"
 
+#include "routing/core/files.h"
 #include "support/small_experiment.h"
 #include "support/temporary_folder.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -66,6 +68,33 @@ TEST(RunLog, NamesTheSpanOfEveryHeadByAttentionAndHead) {
   EXPECT_EQ(line.at("span_mean"), 5.0);
   EXPECT_EQ(line.at("span_largest"), 7.5);
   EXPECT_EQ(line.at("span_keys_mean"), 37.5);
+}
+
+TEST(RunLog, SharesOfClustersStandInAFileOfTheirOwnThatIsCutBackToo) {
+  const TemporaryFolder folder;
+  const RunDirectory run(folder.path());
+  std::vector<LayerStatistics> routing(2);
+  routing[0] = {.layer = 1, .attention = "layer 1", .first_head = 2};
+  routing[0].statistics.occupancy = {{0.25, 0.75}, {1.0 / 3.0, 2.0 / 3.0}};
+  routing[0].statistics.dead_centroids = {0, 1};
+  routing[1] = {.layer = 2, .attention = "layer 2"};
+  routing[1].statistics.occupancy = {{1.0, 0.0}};
+  routing[1].statistics.dead_centroids = {1};
+  {
+    RunLog log(run, 0, {});
+    log.add_clusters(1, {});
+    EXPECT_FALSE(std::filesystem::exists(run.clusters_file())) << "no head is routed";
+    log.add_clusters(4, routing);
+    log.add_clusters(8, routing);
+    log.sync();
+  }
+  EXPECT_EQ(read_file(run.clusters_file()).substr(0, read_file(run.clusters_file()).find('\n')),
+            R"({"step":4,"heads":[{"attention":"layer 1","head":2,"shares":[0.25,0.75],"dead":0},)"
+            R"({"attention":"layer 1","head":3,"shares":[0.33333,0.66667],"dead":1},)"
+            R"({"attention":"layer 2","head":0,"shares":[1.0,0.0],"dead":1}]})");
+  const RunLog resumed(run, 7, {});
+  ASSERT_EQ(read_metrics(run.clusters_file()).size(), 1U);
+  EXPECT_EQ(read_metrics(run.clusters_file()).front().at("step"), 4);
 }
 
 TEST(RunLog, GoesOnBehindItsStepAndNamesPartialData) {

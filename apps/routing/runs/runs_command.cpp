@@ -1,6 +1,7 @@
 #include "commands.h"
 #include "lab/runs/run_summary.h"
 #include "routing/training/progress.h"
+#include "runs/run_json.h"
 #include "shell/json_text.h"
 #include "shell/options.h"
 #include "shell/output.h"
@@ -30,11 +31,11 @@ struct RunsOptions {
   bool json = false;
 };
 
-std::string time_text(std::int64_t seconds, const char* format, std::tm* (*broken_down)(const std::time_t*, std::tm*)) {
+std::string local_time_text(std::int64_t seconds) {
   const std::time_t time = seconds;
   std::tm parts{};
   char text[32] = {};
-  std::strftime(text, sizeof text, format, broken_down(&time, &parts));
+  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M", ::localtime_r(&time, &parts));
   return text;
 }
 
@@ -70,27 +71,8 @@ std::vector<RunSummary> sorted_runs(const RunsOptions& options) {
 }
 
 Json json_of(const RunSummary& run) {
-  Json object{{"run", run.folder.string()}, {"changed", time_text(run.changed, "%Y-%m-%dT%H:%M:%SZ", ::gmtime_r)}};
-  if (!run.problem.empty()) {
-    object["problem"] = run.problem;
-    return object;
-  }
-  const RunHistory& history = run.history;
-  object["state"] = to_string(run.state);
-  object["name"] = run.name;
-  object["data"] = run.data;
-  object["parameters"] = run.parameters ? Json(*run.parameters) : Json(nullptr);
-  object["step"] = history.step;
-  object["steps"] = run.steps;
-  object["tokens"] = static_cast<std::int64_t>(history.tokens);
-  object["seconds"] = history.seconds;
-  object["unit"] = history.unit ? Json(history.unit->key) : Json(nullptr);
-  object["best"] = history.best ? Json(history.best->value) : Json(nullptr);
-  object["best_step"] = history.best ? Json(history.best->step) : Json(nullptr);
-  object["best_split"] = history.best ? Json(history.best->split) : Json(nullptr);
-  object["validity"] = history.validity;
-  if (!history.data_label.empty()) object["data_label"] = history.data_label;
-  object["audit"] = run.audit.empty() ? "not audited" : run.audit;
+  Json object{{"run", run.folder.string()}};
+  object.update(run_json(run));
   return object;
 }
 
@@ -110,7 +92,7 @@ std::vector<std::string> cells_of(const RunSummary& run, const std::string& fold
           std::to_string(history.step) + "/" + std::to_string(run.steps),
           history.best ? fixed_digits(history.best->value, 3) + " " + history.unit->name : "-",
           history.labels() + audit,
-          time_text(run.changed, "%Y-%m-%d %H:%M", ::localtime_r),
+          local_time_text(run.changed),
           run.data.empty() ? "-" : run.data,
           run.parameters ? short_count(static_cast<double>(*run.parameters)) : "-"};
 }

@@ -20,6 +20,8 @@ namespace {
 constexpr double kShareForTraining = 0.94;  // the rest is for timing and checkpoints
 constexpr double kShareForEvaluations = 0.1;
 constexpr double kMostEvaluations = 8.0;
+constexpr double kShareForSamples = 0.05;
+constexpr double kMostSamples = 10.0;
 constexpr double kPatience = 1.25;
 constexpr std::int64_t kUsualEvaluation = 16384;
 
@@ -57,11 +59,17 @@ ExperimentConfig with_short_warmup(ExperimentConfig config, const ExperimentOpti
   return config;
 }
 
-// Steps of training and evaluations that fit into the minutes.
+// Steps of training, evaluations and samples that fit into the minutes.
 struct Fit {
   std::int64_t steps = 0;
   std::int64_t evaluations = 0;
+  std::int64_t samples = 0;
 };
+
+// How many pauses there are after which of the steps.
+std::int64_t pause(std::int64_t steps, std::int64_t pauses) {
+  return (steps + pauses - 1) / pauses;
+}
 
 Fit fit_of(const ExperimentConfig& config, TrainingDisplay& display) {
   const TrainConfig& train = config.train;
@@ -74,8 +82,13 @@ Fit fit_of(const ExperimentConfig& config, TrainingDisplay& display) {
   const double evaluation = static_cast<double>(std::max(kUsualEvaluation, train.eval_tokens)) / tokens / 3.0;
   const double most = train.eval_tokens == 0 ? 1.0 : kMostEvaluations;
   const double evaluations = std::clamp(std::floor(kShareForEvaluations * all / evaluation), 1.0, most);
-  return {.steps = std::max<std::int64_t>(10, static_cast<std::int64_t>(all - evaluations * evaluation)),
-          .evaluations = static_cast<std::int64_t>(evaluations)};
+  const double sample = train.sample_every > 0 ? timer.seconds_of_a_sample() / step : 0.0;
+  const double samples =
+      sample > 0.0 ? std::clamp(std::floor(kShareForSamples * all / sample), 1.0, kMostSamples) : 1.0;
+  const auto left = static_cast<std::int64_t>(all - evaluations * evaluation - samples * sample);
+  return {.steps = std::max<std::int64_t>(10, left),
+          .evaluations = static_cast<std::int64_t>(evaluations),
+          .samples = static_cast<std::int64_t>(samples)};
 }
 
 }  // namespace
@@ -91,10 +104,13 @@ ExperimentConfig fitted_to_minutes(ExperimentConfig config, const ExperimentOpti
   train.minutes *= kPatience;
   config = with_short_warmup(config, options);
   if (!options.sets("train.decay_steps")) train.decay_steps = 0;
-  const std::int64_t pause = (train.steps + fit.evaluations - 1) / fit.evaluations;
-  if (!options.sets("train.eval_every") && train.eval_every > 0) train.eval_every = pause;
-  if (!options.sets("train.checkpoint_every") && train.checkpoint_every > 0) train.checkpoint_every = pause;
+  const std::int64_t evaluation = pause(train.steps, fit.evaluations);
+  if (!options.sets("train.eval_every") && train.eval_every > 0) train.eval_every = evaluation;
+  if (!options.sets("train.checkpoint_every") && train.checkpoint_every > 0) train.checkpoint_every = evaluation;
   if (!options.sets("train.log_every")) train.log_every = std::max<std::int64_t>(1, train.steps / 100);
+  if (!options.sets("train.clusters_every") && train.clusters_every > 0) train.clusters_every = train.log_every;
+  if (!options.sets("train.sample_every") && train.sample_every > 0)
+    train.sample_every = pause(train.steps, fit.samples);
   display.say(std::to_string(train.steps) + " steps of " +
               std::to_string(train.accumulation * train.batch_size * train.sequence_length) +
               " tokens; the learning rate falls to its end with them");

@@ -54,6 +54,8 @@ void fit_to_steps(ExperimentConfig& config, const QuickstartOptions& options) {
   if (!options.sets("train.eval_every")) train.eval_every = std::max<std::int64_t>(1, train.steps / 8);
   if (!options.sets("train.checkpoint_every")) train.checkpoint_every = train.eval_every;
   if (!options.sets("train.log_every")) train.log_every = std::max<std::int64_t>(1, train.steps / 100);
+  if (!options.sets("train.clusters_every")) train.clusters_every = train.log_every;
+  if (!options.sets("train.sample_every")) train.sample_every = std::max<std::int64_t>(1, train.steps / 10);
 }
 
 ExperimentConfig quickstart_config(const QuickstartOptions& options, TrainingDisplay& display) {

@@ -17,6 +17,8 @@ class StepTimer {
 
   // Of one more step.
   double seconds_of_a_step();
+  // Of a sample that the run would draw (training/run_samples.h), from its first tokens.
+  double seconds_of_a_sample();
 
  private:
   Learner learner_;

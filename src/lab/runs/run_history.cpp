@@ -71,37 +71,36 @@ double tokens_at(std::int64_t step, const std::vector<HistoryPoint>& training) {
   return before.tokens + share * (after->tokens - before.tokens);
 }
 
-bool has_diverged(const std::vector<Json>& lines) {
-  double first = kNone;
-  double last = kNone;
-  bool any = false;
-  for (const Json& line : lines) {
-    if (!line.contains("train_loss_nats")) continue;
-    last = number_at(line, "train_loss_nats");
-    if (!any) first = last;
-    any = true;
-  }
-  return any && !(last <= first);
-}
-
 }  // namespace
 
 std::string RunHistory::labels() const {
   return data_label.empty() ? validity : validity + ", " + data_label;
 }
 
+void GrowingHistory::add(const Json& line) {
+  take_line(line, history_);
+  if (!line.contains("train_loss_nats")) return;
+  last_loss_ = number_at(line, "train_loss_nats");
+  if (!first_loss_) first_loss_ = last_loss_;
+}
+
+RunHistory GrowingHistory::history() const {
+  RunHistory history = history_;
+  history.diverged = first_loss_ && !(last_loss_ <= *first_loss_);
+  for (HistoryPoint& point : history.evaluation) point.tokens = tokens_at(point.step, history.training);
+  return history;
+}
+
 RunHistory read_run_history(const std::filesystem::path& metrics) {
-  RunHistory history;
+  GrowingHistory history;
   const std::vector<Json> lines = read_metrics(metrics);
   try {
-    for (const Json& line : lines) take_line(line, history);
-    history.diverged = has_diverged(lines);
+    for (const Json& line : lines) history.add(line);
   } catch (const nlohmann::json::exception& error) {
     throw FileError(metrics.string() + ": is not the metrics.jsonl of a run (" + error.what() +
                     "); give the folder of a run");
   }
-  for (HistoryPoint& point : history.evaluation) point.tokens = tokens_at(point.step, history.training);
-  return history;
+  return history.history();
 }
 
 }  // namespace routing

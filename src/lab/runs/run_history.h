@@ -3,6 +3,8 @@
 
 #include "routing/evaluation/measures.h"
 
+#include <nlohmann/json.hpp>
+
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -42,6 +44,20 @@ struct RunHistory {
 
   // "causal, partial data".
   std::string labels() const;
+};
+
+// A history that grows line by line, for files that are still written.
+class GrowingHistory {
+ public:
+  // The next line of metrics.jsonl. Throws a nlohmann::json::exception for one without a step and for a value of
+  // another type.
+  void add(const nlohmann::ordered_json& line);
+  RunHistory history() const;
+
+ private:
+  RunHistory history_;
+  std::optional<double> first_loss_;  // of training, NaN where it was none
+  double last_loss_ = 0.0;
 };
 
 // Throws a FileError for a file that is not there, a line that is not JSON and a value of another type.

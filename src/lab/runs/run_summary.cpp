@@ -72,13 +72,13 @@ RunState state_of(const RunDirectory& run, const ExperimentConfig& config, const
   return history.step >= config.train.steps || out_of_time ? RunState::finished : RunState::stopped;
 }
 
-void read_run(const RunDirectory& run, RunSummary& summary) {
+void read_run(const RunDirectory& run, const std::function<RunHistory()>& history, RunSummary& summary) {
   std::error_code error;
   fs::directory_iterator(run.folder(), error);
   require<FileError>(!error, "cannot be listed: ", error.message());
   require<FileError>(run.exists(), "is no whole run: config.toml is missing");
   const ExperimentConfig config = run.read_config();
-  if (time_of(run.metrics_file()) > 0) summary.history = read_run_history(run.metrics_file());
+  if (time_of(run.metrics_file()) > 0) summary.history = history();
   if (summary.history.validity.empty()) summary.history.validity = validity_label(config);
   summary.history.training.clear();
   summary.history.evaluation.clear();
@@ -105,6 +105,10 @@ std::vector<fs::path> find_runs(const fs::path& folder) {
 }
 
 RunSummary summarize_run(const fs::path& folder) {
+  return summarize_run(folder, [&] { return read_run_history(RunDirectory(folder).metrics_file()); });
+}
+
+RunSummary summarize_run(const fs::path& folder, const std::function<RunHistory()>& history) {
   const RunDirectory run(folder);
   RunSummary summary{.folder = folder};
   summary.changed = time_of(run.metrics_file());
@@ -112,7 +116,7 @@ RunSummary summarize_run(const fs::path& folder) {
     if (summary.changed == 0) summary.changed = time_of(other);
   }
   try {
-    read_run(run, summary);
+    read_run(run, history, summary);
   } catch (const std::exception& error) {
     summary = {.folder = folder, .problem = error.what(), .changed = summary.changed};
   }

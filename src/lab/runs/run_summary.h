@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -51,5 +52,8 @@ std::vector<std::filesystem::path> find_runs(const std::filesystem::path& folder
 
 // Never throws for what the files say: `problem` does.
 RunSummary summarize_run(const std::filesystem::path& folder);
+// The same for who knows the history already: `history` is asked only where there is a metrics.jsonl, and may throw
+// what read_run_history() throws.
+RunSummary summarize_run(const std::filesystem::path& folder, const std::function<RunHistory()>& history);
 
 }  // namespace routing

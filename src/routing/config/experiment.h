@@ -211,6 +211,9 @@ struct TrainConfig {
   std::int64_t eval_tokens = 65536;     // of eval.split in periodic evaluations; 0 means all of it
   std::int64_t checkpoint_every = 250;  // steps; 0 means only at the end
   std::int64_t keep_checkpoints = 1;    // how many of the newest to keep, beside the best
+  std::int64_t clusters_every = 100;    // steps between lines of clusters.jsonl; 0 means none
+  std::int64_t sample_every = 0;        // steps between samples; 0 means none
+  std::int64_t sample_tokens = 256;     // of a sample of text
   friend bool operator==(const TrainConfig&, const TrainConfig&) = default;
 };
 

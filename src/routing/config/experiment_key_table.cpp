@@ -275,6 +275,9 @@ void add_train(Keys& keys) {
   train.add("eval_tokens", &T::eval_tokens, "of eval.split in those evaluations; 0 means all of it");
   train.add("checkpoint_every", &T::checkpoint_every, "steps between checkpoints; 0 means only at the end");
   train.add("keep_checkpoints", &T::keep_checkpoints, "how many of the newest to keep, beside the best");
+  train.add("clusters_every", &T::clusters_every, "steps between lines of clusters.jsonl; 0 means none");
+  train.add("sample_every", &T::sample_every, "steps between samples of the model; 0 means none");
+  train.add("sample_tokens", &T::sample_tokens, "of a sample of text");
 }
 
 void add_eval(Keys& keys) {

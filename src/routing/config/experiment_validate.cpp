@@ -128,6 +128,9 @@ void validate_train(const TrainConfig& train) {
   at_least("train.eval_tokens", train.eval_tokens, 0);
   at_least("train.checkpoint_every", train.checkpoint_every, 0);
   at_least("train.keep_checkpoints", train.keep_checkpoints, 1);
+  at_least("train.clusters_every", train.clusters_every, 0);
+  at_least("train.sample_every", train.sample_every, 0);
+  at_least("train.sample_tokens", train.sample_tokens, 1);
 }
 
 void validate_eval(const ExperimentConfig& config) {
@@ -185,6 +188,16 @@ void validate_recall(const ExperimentConfig& config) {
                        " and 2 marks; raise model.vocab_size");
   require<ConfigError>(config.model.image_height == 0, "data.format is recall, but model.image_height is ",
                        config.model.image_height, "; set it to 0");
+}
+
+// Samples begin with nothing and are read by people.
+void validate_samples(const ExperimentConfig& config) {
+  if (config.train.sample_every == 0) return;
+  require<ConfigError>(config.model.encoder_layers == 0, "train.sample_every is ", config.train.sample_every,
+                       ", but model.encoder_layers is ", config.model.encoder_layers,
+                       ", and such a model writes nothing without a source; set train.sample_every=0");
+  require<ConfigError>(config.data.format != DataFormat::recall, "train.sample_every is ", config.train.sample_every,
+                       ", but data.format recall has no text; set train.sample_every=0");
 }
 
 void validate_data(const ExperimentConfig& config) {
@@ -277,6 +290,7 @@ void validate(const ExperimentConfig& config) {
   validate_train(config.train);
   validate_eval(config);
   validate_data(config);
+  validate_samples(config);
   validate_attention(config);
   validate_memory(config);
 }

@@ -267,7 +267,7 @@ std::vector<std::vector<GroupProbe>> SequenceModel::probe(const at::Tensor& toke
 std::vector<LayerStatistics> SequenceModel::update_centroids() {
   std::vector<LayerStatistics> all;
   for (const RoutedGroup& group : routed_groups()) {
-    all.push_back({group.layer, group.centroids->update(), group.attention});
+    all.push_back({group.layer, group.centroids->update(), group.attention, group.first_head});
   }
   return all;
 }
@@ -275,7 +275,7 @@ std::vector<LayerStatistics> SequenceModel::update_centroids() {
 std::vector<LayerStatistics> SequenceModel::take_evaluation_statistics() {
   std::vector<LayerStatistics> all;
   for (const RoutedGroup& group : routed_groups()) {
-    all.push_back({group.layer, group.centroids->take_evaluation_statistics(), group.attention});
+    all.push_back({group.layer, group.centroids->take_evaluation_statistics(), group.attention, group.first_head});
   }
   return all;
 }
@@ -290,9 +290,12 @@ std::string SequenceModel::attention_with_nonfinite_tokens() {
 std::vector<SequenceModel::RoutedGroup> SequenceModel::routed_groups() {
   std::vector<RoutedGroup> groups;
   for (Site& site : sites_) {
-    for (std::size_t index = 0; index < site.attention->config().head_groups.size(); ++index) {
+    const AttentionConfig& attention = site.attention->config();
+    std::int64_t head = 0;
+    for (std::size_t index = 0; index < attention.head_groups.size(); ++index) {
       Centroids* const centroids = site.attention->centroids(index);
-      if (centroids != nullptr) groups.push_back({site.layer, site.attention->config().name, centroids});
+      if (centroids != nullptr) groups.push_back({site.layer, attention.name, centroids, head});
+      head += attention.head_groups[index].heads;
     }
   }
   return groups;

@@ -30,7 +30,8 @@ namespace routing {
 struct LayerStatistics {
   std::int64_t layer = 0;
   RoutingStatistics statistics = {};
-  std::string attention = {};  // by name: "layer 0", "encoder layer 0", "cross-attention of layer 0"
+  std::string attention = {};   // by name: "layer 0", "encoder layer 0", "cross-attention of layer 0"
+  std::int64_t first_head = 0;  // of the group, counted over all heads of its attention
 };
 
 // A head that learns how far back it reads (attention/patterns/span.h), and where it stands.
@@ -137,6 +138,7 @@ class SequenceModel : public torch::nn::Module {
     std::int64_t layer = 0;
     std::string attention = {};  // by name, as in LayerStatistics
     Centroids* centroids = nullptr;
+    std::int64_t first_head = 0;  // as in LayerStatistics
   };
   std::vector<RoutedGroup> routed_groups();
   // The learned spans of all heads that have one, in the order of attentions().

@@ -63,6 +63,7 @@ class Learner {
   StepResult step(std::span<const TokenBatch> batches);
 
   SequenceModel& model() { return *model_; }
+  const std::shared_ptr<SequenceModel>& shared_model() const { return model_; }
   MatmulPrecision precision() const { return precision_; }
   // Whole ones; a step that was given up does not count.
   std::int64_t steps_done() const { return steps_done_; }

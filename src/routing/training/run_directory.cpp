@@ -104,6 +104,15 @@ TrainerState read_trainer_state(const CheckpointPlace& place) {
   return state_from_text(read_file(place.trainer()), place.trainer().string());
 }
 
+fs::path RunDirectory::sample_file(std::int64_t step, const std::string& ending) const {
+  return samples_folder() / (folder_name(step) + ending);
+}
+
+std::int64_t RunDirectory::step_of_sample(const fs::path& name) {
+  const std::string ending = name.extension().string();
+  return ending == ".txt" || ending == ".png" ? step_of(name.stem().string()) : -1;
+}
+
 CheckpointPlace RunDirectory::checkpoint(std::int64_t step) const {
   return {step, checkpoints_folder() / folder_name(step)};
 }
@@ -190,9 +199,11 @@ void RunDirectory::remove_leftovers() const {
   for (const auto& entry : fs::directory_iterator(checkpoints_folder(), error)) {
     if (!fs::exists(entry.path() / "DONE", error)) leftovers.push_back(entry.path());
   }
-  for (const auto& entry : fs::directory_iterator(folder_, error)) {
-    const std::string name = entry.path().filename().string();
-    if (name.find(".part-") != std::string::npos) leftovers.push_back(entry.path());
+  for (const fs::path& folder : {folder_, samples_folder()}) {
+    for (const auto& entry : fs::directory_iterator(folder, error)) {
+      const std::string name = entry.path().filename().string();
+      if (name.find(".part-") != std::string::npos) leftovers.push_back(entry.path());
+    }
   }
   for (const fs::path& path : leftovers) fs::remove_all(path, error);
 }
@@ -207,6 +218,19 @@ void RunDirectory::remove_old_checkpoints(std::int64_t keep, std::int64_t best_s
     // DONE first: a half-removed checkpoint must not count as whole.
     fs::remove(all[i].folder / "DONE", error);
     fs::remove_all(all[i].folder, error);
+  }
+}
+
+void RunDirectory::remove_samples_after(std::int64_t step) const {
+  std::error_code error;
+  std::vector<fs::path> later;
+  for (const auto& entry : fs::directory_iterator(samples_folder(), error)) {
+    if (step_of_sample(entry.path().filename()) > step) later.push_back(entry.path());
+  }
+  for (const fs::path& path : later) {
+    fs::remove(path, error);
+    require<FileError>(!error, path.string(), ": cannot be removed: ", error.message(),
+                       "; it is of a step that the run has not reached");
   }
 }
 
@@ -231,6 +255,9 @@ void require_same_run(const ExperimentConfig& run, const ExperimentConfig& asked
                                                 "train.eval_tokens",
                                                 "train.checkpoint_every",
                                                 "train.keep_checkpoints",
+                                                "train.clusters_every",
+                                                "train.sample_every",
+                                                "train.sample_tokens",
                                                 "data.path",
                                                 "data.vocabulary",
                                                 "data.cache",

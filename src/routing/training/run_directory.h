@@ -4,6 +4,8 @@
 //   config.toml                     the resolved configuration
 //   config-to-step-00001000.toml    the one before, of a run that went on from there with another
 //   metrics.jsonl                   one object per line
+//   clusters.jsonl                  the same of what each cluster was given
+//   samples/step-00001000.txt       what the model made up then, or .png
 //   events.out.tfevents.…           the same for TensorBoard
 //   checkpoints/step-00001000/      model.safetensors, state.safetensors, trainer.json, and DONE when all is written
 #pragma once
@@ -62,7 +64,13 @@ class RunDirectory {
   const std::filesystem::path& folder() const { return folder_; }
   std::filesystem::path config_file() const { return folder_ / "config.toml"; }
   std::filesystem::path metrics_file() const { return folder_ / "metrics.jsonl"; }
+  std::filesystem::path clusters_file() const { return folder_ / "clusters.jsonl"; }
   std::filesystem::path checkpoints_folder() const { return folder_ / "checkpoints"; }
+  std::filesystem::path samples_folder() const { return folder_ / "samples"; }
+  // `ending` is ".txt" or ".png".
+  std::filesystem::path sample_file(std::int64_t step, const std::string& ending) const;
+  // The step of a file of samples_folder() by its name; -1 of any other.
+  static std::int64_t step_of_sample(const std::filesystem::path& name);
   CheckpointPlace checkpoint(std::int64_t step) const;
 
   // Does the folder hold a run: a config.toml?
@@ -93,6 +101,8 @@ class RunDirectory {
   // cannot be removed stays and does no harm but take space.
   void remove_leftovers() const;
   void remove_old_checkpoints(std::int64_t keep, std::int64_t best_step) const;
+  // For a resume from this step: later ones will be drawn again. Throws a FileError for one that cannot be removed.
+  void remove_samples_after(std::int64_t step) const;
 
  private:
   std::filesystem::path folder_;
@@ -107,7 +117,7 @@ struct ChangedKey {
 std::vector<ChangedKey> changed_keys(const ExperimentConfig& before, const ExperimentConfig& now);
 
 // Throws a ConfigError that lists the keys in which a run may not go on with another configuration: all but how long it
-// runs, how often it logs, evaluates and saves, where its data lie, and what helps a run that diverged
+// runs, how often it logs, evaluates, saves and draws samples, where its data lie, and what helps a run that diverged
 // (train.learning_rate, train.clip).
 void require_same_run(const ExperimentConfig& run, const ExperimentConfig& asked, const std::string& folder);
 

@@ -3,13 +3,26 @@
 #include "routing/evaluation/measures.h"
 #include "routing/training/routing_summary.h"
 
+#include <cmath>
 #include <utility>
 
 namespace routing {
 
 RunLog::RunLog(const RunDirectory& run, std::int64_t step, Subject subject)
-    : subject_(std::move(subject)), folder_(run.folder()), first_step_(step + 1), metrics_(run.metrics_file()) {
+    : subject_(std::move(subject)),
+      folder_(run.folder()),
+      first_step_(step + 1),
+      clusters_file_(run.clusters_file()),
+      metrics_(run.metrics_file()) {
   metrics_.cut_back_to(step);
+  if (!std::filesystem::exists(clusters_file_)) return;
+  clusters_.emplace(clusters_file_);
+  clusters_->cut_back_to(step);
+}
+
+void RunLog::sync() {
+  metrics_.sync();
+  if (clusters_) clusters_->sync();
 }
 
 void RunLog::add_event(const std::string& tag, double value, std::int64_t step) {
@@ -69,6 +82,24 @@ void RunLog::add_step(const TrainerState& state, const StepResult& result, const
     add_event("span/" + head.attention + " head " + std::to_string(head.head), head.span, state.step);
   }
   append(std::move(line));
+}
+
+void RunLog::add_clusters(std::int64_t step, const std::vector<LayerStatistics>& routing) {
+  nlohmann::ordered_json heads = nlohmann::ordered_json::array();
+  for (const LayerStatistics& layer : routing) {
+    const RoutingStatistics& statistics = layer.statistics;
+    for (std::size_t head = 0; head < statistics.occupancy.size(); ++head) {
+      nlohmann::ordered_json shares = nlohmann::ordered_json::array();
+      for (const double share : statistics.occupancy[head]) shares.push_back(std::round(share * 1e5) / 1e5);
+      heads.push_back({{"attention", layer.attention},
+                       {"head", layer.first_head + static_cast<std::int64_t>(head)},
+                       {"shares", std::move(shares)},
+                       {"dead", statistics.dead_centroids[head]}});
+    }
+  }
+  if (heads.empty()) return;
+  if (!clusters_) clusters_.emplace(clusters_file_);
+  clusters_->append({{"step", step}, {"heads", std::move(heads)}});
 }
 
 void RunLog::add_evaluation(const TrainerState& state, const Evaluation& evaluation) {

@@ -1,4 +1,5 @@
-// What a run measures, as rank 0 writes it down: lines of metrics.jsonl, and the same numbers for TensorBoard.
+// What a run measures, as rank 0 writes it down: lines of metrics.jsonl, the same numbers for TensorBoard, and what
+// clusters were given in clusters.jsonl, which there is only where heads are routed.
 #pragma once
 
 #include "routing/config/experiment.h"
@@ -56,8 +57,11 @@ class RunLog {
   void add_changes(std::int64_t step, const std::vector<ChangedKey>& changes);
   // The one that `state` calls the last.
   void add_evaluation(const TrainerState& state, const Evaluation& evaluation);
+  // A line of clusters.jsonl: of every routed head the share of its memberships that each cluster has, to five digits,
+  // and how many clusters are dead. Nothing without routed heads.
+  void add_clusters(std::int64_t step, const std::vector<LayerStatistics>& routing);
   // Brings the lines to the disk.
-  void sync() { metrics_.sync(); }
+  void sync();
 
  private:
   void add_event(const std::string& tag, double value, std::int64_t step);
@@ -66,7 +70,9 @@ class RunLog {
   Subject subject_;
   std::filesystem::path folder_;
   std::int64_t first_step_ = 0;  // of those that will be written
+  std::filesystem::path clusters_file_;
   MetricsLog metrics_;
+  std::optional<MetricsLog> clusters_;  // once there is something to write
   std::optional<EventFile> events_;
 };
 

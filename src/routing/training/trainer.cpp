@@ -5,6 +5,7 @@
 #include "routing/core/files.h"
 #include "routing/distributed/optimizer_shards.h"
 #include "routing/model/weights.h"
+#include "routing/training/run_samples.h"
 
 #include <algorithm>
 #include <cmath>
@@ -140,6 +141,7 @@ void Trainer::open_run(const Setup& setup) {
   }
   if (!leads()) return;
   keep_tokenizer();
+  run_.remove_samples_after(state_.step);
   log_ = std::make_unique<RunLog>(
       run_, state_.step, RunLog::Subject{.kind = data().kind, .split = config_.eval.split, .labels = run_labels()});
   if (state_.step == 0 && setup.resume && setup.notes) setup.notes("nothing was saved yet: begins with step 1");
@@ -225,13 +227,30 @@ void Trainer::evaluate() {
   }
 }
 
-// The checkpoint before is removed only after the next good step: should this one's weights lead nowhere, there is
-// still one that did not.
-void Trainer::save() {
+void Trainer::require_finite_weights() {
   for (const auto& [name, value] : named_tensors(learner_.model())) {
     require<NotFiniteError>(!value.is_floating_point() || at::isfinite(value).all().item<bool>(), "step ", state_.step,
                             ": ", name, " is not finite and was not saved");
   }
+}
+
+void Trainer::draw_sample() {
+  // Of several ranks the others wait as long as for a checkpoint.
+  if (!leads()) return;
+  const PhaseGuard phase(group().status(), RankPhase::saving);
+  require_finite_weights();
+  try {
+    write_sample(run_, learner_, *data_, state_.step);
+  } catch (const InputError& error) {
+    throw InputError("step " + std::to_string(state_.step) + ": no sample could be drawn: " + error.what() +
+                     "; train.sample_every=0 draws none");
+  }
+}
+
+// The checkpoint before is removed only after the next good step: should this one's weights lead nowhere, there is
+// still one that did not.
+void Trainer::save() {
+  require_finite_weights();
   ranks_.check_models(state_.step);
   saved_step_ = state_.step;
   state_.bucket_order = learner_.bucket_order();
@@ -303,7 +322,9 @@ TrainingResult Trainer::run_steps() {
     result.last_loss_nats = state_.loss_sum / static_cast<double>(state_.loss_steps);
     report_step(step);
     if (due(train.log_every)) log_step(step);
+    if (leads() && wanted(train.clusters_every)) log_->add_clusters(state_.step, step.routing);
     if (due(train.eval_every)) evaluate();
+    if (wanted(train.sample_every)) draw_sample();
     if (due(train.checkpoint_every) || state_.best_step == state_.step) save();
     ranks_.finish_step(state_.step, clock_);
     votes = group().size() == 1 ? own_votes() : ranks_.votes_of_step();

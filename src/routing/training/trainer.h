@@ -114,10 +114,14 @@ class Trainer {
   StepResult take_step();
   void log_step(const StepResult& result);
   void evaluate();
+  void draw_sample();
+  void require_finite_weights();
   void save();
   void remove_old_checkpoints();
   void report_step(const StepResult& result) const;
   bool due(std::int64_t every) const;
+  // The same of what 0 means never.
+  bool wanted(std::int64_t every) const { return every > 0 && due(every); }
 
   std::unique_ptr<TrainingData> data_;
   ExperimentConfig config_;

@@ -87,6 +87,8 @@ class DatasetTraining : public TrainingData {
         .nats = result.nats, .tokens = result.tokens, .stride = result.stride, .routing = std::move(result.routing)};
   }
 
+  const Tokenizer* tokenizer() const override { return data_.tokenizer(); }
+
  private:
   Dataset data_;
   ExperimentConfig config_;

@@ -3,6 +3,7 @@
 
 #include "routing/config/experiment.h"
 #include "routing/data/prepared.h"
+#include "routing/data/tokenizers/tokenizer.h"
 #include "routing/training/learner.h"
 
 #include <cstdint>
@@ -52,6 +53,8 @@ class TrainingData {
   // The first train.eval_tokens tokens of eval.split, or all if that is 0. Spread over the learner's ranks, which must
   // all call; each gets the figures of all.
   virtual Evaluation evaluate(Learner& learner) const = 0;
+  // Of text; nothing of images and of made-up tokens.
+  virtual const Tokenizer* tokenizer() const { return nullptr; }
 };
 
 // By data.format: pairs for copy and reverse, facts and questions for recall, a data set otherwise. Throws a

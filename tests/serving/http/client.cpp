@@ -38,7 +38,8 @@ std::pair<Answer, std::optional<std::size_t>> first_answer(std::string_view byte
     line = stop + 2;
   }
   std::size_t place = end + 4;
-  if (head || answer.status < 200 || answer.status == 204 || answer.status == 304) {
+  if (head || answer.headers.contains("x-no-body") || answer.status < 200 || answer.status == 204 ||
+      answer.status == 304) {
     answer.complete = true;
     return {answer, place};
   }
@@ -82,13 +83,20 @@ std::vector<Answer> answers_in(std::string_view bytes, bool closed) {
   return answers;
 }
 
-Client::Client(std::uint16_t port, int receive_buffer) {
+Client::Client(std::uint16_t port, const Options& options) {
   descriptor_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (descriptor_ < 0) throw std::runtime_error("a test has no descriptor left");
-  if (receive_buffer > 0) {
-    ::setsockopt(descriptor_, SOL_SOCKET, SO_RCVBUF, &receive_buffer, sizeof(receive_buffer));
+  if (options.receive_buffer > 0) {
+    ::setsockopt(descriptor_, SOL_SOCKET, SO_RCVBUF, &options.receive_buffer, sizeof(options.receive_buffer));
   }
   sockaddr_in address{};
+  if (options.source > 0) {
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(0x7f010000U | (options.source & 0xffffU));
+    const int port_later = 1;
+    ::setsockopt(descriptor_, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &port_later, sizeof(port_later));
+    ::bind(descriptor_, reinterpret_cast<const sockaddr*>(&address), sizeof(address));
+  }
   address.sin_family = AF_INET;
   address.sin_port = htons(port);
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);

@@ -26,8 +26,14 @@ struct Answer {
 
 class Client {
  public:
-  // Connects to loopback. `receive_buffer` is asked of the kernel before: a small one makes the client slow to take things.
-  explicit Client(std::uint16_t port, int receive_buffer = 0);
+  struct Options {
+    int receive_buffer = 0;  // of the kernel; a small one makes the client slow to take things
+    std::uint32_t source =
+        0;  // comes from 127.1.x.y: one address has too few ports for a million connections in a minute
+  };
+  // Connects to loopback.
+  Client(std::uint16_t port, const Options& options);
+  explicit Client(std::uint16_t port) : Client(port, Options{0, 0}) {}
   ~Client();
   Client(Client&& other) noexcept;
   Client& operator=(Client&& other) noexcept;
@@ -53,8 +59,8 @@ class Client {
   void close();
   void reset();  // closes with a reset
 
-  int continues = 0;            // how often 100 was seen
-  bool was_reset = false;       // the server reset the connection
+  int continues = 0;       // how often 100 was seen
+  bool was_reset = false;  // the server reset the connection
   bool has_ended() const { return ended_; }
   int descriptor() const { return descriptor_; }
 

@@ -101,7 +101,8 @@ TEST(RequestReader, PipelinedRequestsAreCutWhereTheyEnd) {
                     header("Transfer-Encoding: chunked\r\n", "POST /3 HTTP/1.1") + "2\r\nde\r\n0\r\n\r\n" +
                     header("", "HEAD /4 HTTP/1.1")),
             "GET /1| POST /2|abc POST /3|de HEAD /4|");
-  EXPECT_EQ(outcome("\r\n\r\n" + header("") + "\r\n" + header("")), "GET /a| GET /a|") << "empty lines before are skipped";
+  EXPECT_EQ(outcome("\r\n\r\n" + header("") + "\r\n" + header("")), "GET /a| GET /a|")
+      << "empty lines before are skipped";
 }
 
 TEST(RequestReader, ConnectionsAreKeptAsTheVersionAndTheHeaderSay) {
@@ -140,10 +141,10 @@ TEST(RequestReader, TrailersDoNotBecomeHeaders) {
 
 TEST(RequestReader, ChunksThatAreNoneAreRefused) {
   const std::string head = header("Transfer-Encoding: chunked\r\n", "POST /p HTTP/1.1");
-  for (const std::string body : {"x\r\nhello\r\n0\r\n\r\n", "-1\r\nhello\r\n0\r\n\r\n", "0x5\r\nhello\r\n0\r\n\r\n",
-                                 "5 \r\nhello\r\n0\r\n\r\n", "5\nhello\r\n0\r\n\r\n", "5\r\nhelloX\r\n0\r\n\r\n",
-                                 "5\r\nhello\n0\r\n\r\n", "\r\nhello\r\n0\r\n\r\n", " 5\r\nhello\r\n0\r\n\r\n",
-                                 "5;\r\nhello\r\n0\r\n\r\n", "5\rhello\r\n0\r\n\r\n"}) {
+  for (const std::string body :
+       {"x\r\nhello\r\n0\r\n\r\n", "-1\r\nhello\r\n0\r\n\r\n", "0x5\r\nhello\r\n0\r\n\r\n", "5 \r\nhello\r\n0\r\n\r\n",
+        "5\nhello\r\n0\r\n\r\n", "5\r\nhelloX\r\n0\r\n\r\n", "5\r\nhello\n0\r\n\r\n", "\r\nhello\r\n0\r\n\r\n",
+        " 5\r\nhello\r\n0\r\n\r\n", "5;\r\nhello\r\n0\r\n\r\n", "5\rhello\r\n0\r\n\r\n"}) {
     EXPECT_EQ(outcome(head + body), "400") << body;
   }
   for (const std::string size : {"ffffffffffffffff", "10000000000000000", "fffffffffffffffff", "65"}) {
@@ -196,10 +197,10 @@ TEST(RequestReader, TransferEncodingsThatSmuggleAreRefused) {
         "Transfer-Encoding: gzip\r\nContent-Length: 5\r\n"}) {
     EXPECT_EQ(outcome(header(lines, "POST / HTTP/1.1")), "400") << lines;
   }
-  for (const std::string lines : {"Transfer-Encoding: identity\r\n", "Transfer-Encoding: gzip\r\n",
-                                  "Transfer-Encoding: gzip, chunked\r\n", "Transfer-Encoding: chunked, identity\r\n",
-                                  "Transfer-Encoding: xchunked\r\n", "Transfer-Encoding:\r\n",
-                                  "Transfer-Encoding: \"chunked\"\r\n", "Transfer-Encoding: chunked,\r\n"}) {
+  for (const std::string lines :
+       {"Transfer-Encoding: identity\r\n", "Transfer-Encoding: gzip\r\n", "Transfer-Encoding: gzip, chunked\r\n",
+        "Transfer-Encoding: chunked, identity\r\n", "Transfer-Encoding: xchunked\r\n", "Transfer-Encoding:\r\n",
+        "Transfer-Encoding: \"chunked\"\r\n", "Transfer-Encoding: chunked,\r\n"}) {
     EXPECT_EQ(outcome(header(lines, "POST / HTTP/1.1")), "501") << lines;
   }
   EXPECT_EQ(outcome("POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n"), "400");
@@ -239,7 +240,8 @@ TEST(RequestReader, LinesThatAreNoneAreRefused) {
 }
 
 TEST(RequestReader, OtherVersionsAreRefusedAsSuch) {
-  for (const std::string first : {"GET / HTTP/2.0", "GET / HTTP/0.9", "GET / HTTP/3.0", "GET / HTTP/1.2", "PRI * HTTP/2.0"}) {
+  for (const std::string first :
+       {"GET / HTTP/2.0", "GET / HTTP/0.9", "GET / HTTP/3.0", "GET / HTTP/1.2", "PRI * HTTP/2.0"}) {
     EXPECT_EQ(outcome(header("", first)), "505") << first;
   }
 }
@@ -247,7 +249,8 @@ TEST(RequestReader, OtherVersionsAreRefusedAsSuch) {
 TEST(RequestReader, TargetsAreReadInEveryForm) {
   EXPECT_EQ(outcome(header("", "GET http://other:80/b?c HTTP/1.1")), "GET /b|");
   EXPECT_EQ(outcome(header("", "OPTIONS * HTTP/1.1")), "OPTIONS *|");
-  for (const std::string target : {"*", "b", "https://h/b", "http:///b", "/../x", "/%zz", "/\xc3\xa4", "/a#b", "h:80"}) {
+  for (const std::string target :
+       {"*", "b", "https://h/b", "http:///b", "/../x", "/%zz", "/\xc3\xa4", "/a#b", "h:80"}) {
     EXPECT_EQ(outcome(header("", "GET " + target + " HTTP/1.1")), "400") << target;
   }
   EXPECT_EQ(outcome(header("", "CONNECT h:80 HTTP/1.1")), "405");

@@ -59,7 +59,7 @@ class TestServer {
 
   Server& operator*() { return *server_; }
   Server* operator->() { return server_.get(); }
-  Client client(int receive_buffer = 0) const { return Client(server_->port(), receive_buffer); }
+  Client client(int receive_buffer = 0) const { return Client(server_->port(), {.receive_buffer = receive_buffer}); }
   std::vector<std::string> problems() const {
     const std::lock_guard lock(mutex_);
     return problems_;

@@ -60,6 +60,10 @@ RoutingStatistics statistics_of(const StepTotals& totals, const RoutingPattern& 
     const double divisor = std::max(1.0, head_memberships);
     statistics.occupancy_min.push_back(static_cast<double>(*least) / divisor);
     statistics.occupancy_max.push_back(static_cast<double>(*most) / divisor);
+    statistics.occupancy.emplace_back();
+    for (const std::int64_t members : queries.members) {
+      statistics.occupancy.back().push_back(static_cast<double>(members) / divisor);
+    }
     statistics.occupancy_entropy.push_back(relative_entropy(queries.members));
     statistics.choice_entropy.push_back(relative_entropy(queries.nearest));
     statistics.moving_entropy.push_back(relative_entropy(all.moving));

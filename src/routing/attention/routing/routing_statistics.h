@@ -27,12 +27,13 @@ struct StepTotals {
 // and keys.
 struct RoutingStatistics {
   std::int64_t tokens = 0;  // queries, times heads
-  // One number per head, over its clusters; occupancy is a cluster's share of all memberships.
+  // For each head, over its clusters; occupancy is a cluster's share of all memberships.
   std::vector<double> occupancy_min, occupancy_max;
-  std::vector<double> occupancy_entropy;  // relative to log(clusters): 1 is perfectly even
-  std::vector<double> choice_entropy;     // the same of c*(t) = argmax of s - tau
-  std::vector<double> moving_entropy;     // the same of the tokens that move each centroid; 0 where none moves any
-  std::vector<double> fallback_fraction;  // tokens that pass no threshold; 0 where selection is not `threshold`
+  std::vector<std::vector<double>> occupancy;  // of every cluster; zeros of no memberships
+  std::vector<double> occupancy_entropy;       // relative to log(clusters): 1 is perfectly even
+  std::vector<double> choice_entropy;          // the same of c*(t) = argmax of s - tau
+  std::vector<double> moving_entropy;          // the same of the tokens that move each centroid; 0 where none moves any
+  std::vector<double> fallback_fraction;       // tokens that pass no threshold; 0 where selection is not `threshold`
   std::vector<std::int64_t> dead_centroids;
   double unrouted_fraction = 0.0;
   double mean_memberships = 0.0;

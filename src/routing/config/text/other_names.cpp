@@ -32,6 +32,7 @@ constexpr auto kOtherNames = std::to_array<OtherNames>({
     {"train.log_every", " loginterval loggingsteps logfreq "},
     {"train.eval_every", " evalinterval evalsteps evaluationsteps validateevery "},
     {"train.checkpoint_every", " savesteps saveevery saveinterval ckptevery ckptinterval checkpointinterval "},
+    {"train.sample_every", " sampleinterval samplesteps samplefreq "},
     {"train.seed", " randomseed manualseed "},
     {"model.layers", " layers nlayer nlayers numlayers depth numhiddenlayers "},
     {"model.width", " width dim dmodel modeldim hiddensize hiddendim nembd embeddim embeddingdim "},

@@ -16,7 +16,7 @@ enum class RankPhase {
   preparing,  // reads data and checkpoints: takes what it takes
   computing,
   waiting,  // for the other ranks, in a collective
-  saving,   // writes a checkpoint: the others wait as long as the disk needs
+  saving,   // writes a checkpoint or draws a sample: the others wait as long as that needs
   ended
 };
 

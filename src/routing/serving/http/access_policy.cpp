@@ -14,7 +14,10 @@ bool contains_word(const std::vector<std::string>& words, std::string_view word)
 
 // Without the port: "[::1]:8080" is "::1".
 std::string host_name(std::string_view host) {
-  if (host.starts_with('[')) return std::string(host.substr(1, host.find(']') - 1));
+  if (host.starts_with('[')) {
+    const std::size_t end = host.find(']');
+    return end == std::string_view::npos ? "" : std::string(host.substr(1, end - 1));
+  }
   return std::string(host.substr(0, host.find(':')));
 }
 

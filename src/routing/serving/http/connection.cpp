@@ -111,7 +111,8 @@ void Connection::advance() {
 // One step of the request that is being read; whether there may be another.
 bool Connection::read_on() {
   const std::string_view input = std::string_view(input_).substr(taken_);
-  if (input.empty()) return false;
+  // A request without a body is complete when its head is.
+  if (input.empty() && (!reader_ || reader_->state() != State::complete)) return false;
   if (!reader_) {
     reader_ = std::make_unique<RequestReader>(core_.options.limits.header_bytes, core_.options.limits.body_bytes);
   }

@@ -177,7 +177,7 @@ Exchange::News Exchange::take() {
             .complete = stage_ == Stage::complete,
             .broken = broken_,
             .dropped = std::exchange(dropped_, false)};
-  if (news.head) news.extra = std::exchange(extra_, {});
+  if (news.head || news.dropped) news.extra = std::exchange(extra_, {});
   return news;
 }
 

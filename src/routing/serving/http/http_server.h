@@ -73,15 +73,15 @@ struct Counters {
 
 // What is decided when the header of a request was read, before its body is.
 struct Admission {
-  std::optional<Response> refusal;  // sent instead of asking the handler
-  Headers headers;                  // for the answer, whoever gives it
+  std::optional<Response> refusal = {};  // sent instead of asking the handler
+  Headers headers = {};                  // for the answer, whoever gives it
 };
 
 // Each is called on the I/O thread and must not block. An exception of the handler or of `admit` is answered with 500.
 struct ServerOptions {
-  Address address;
-  Limits limits;
-  std::function<void(Request, std::shared_ptr<Reply>)> handler;
+  Address address = {};
+  Limits limits = {};
+  std::function<void(Request, std::shared_ptr<Reply>)> handler = {};
   // Sees the request without its body.
   std::function<Admission(const Request&)> admit = {};
   // The answer to what never reaches the handler, and to its exceptions; plain text by default.

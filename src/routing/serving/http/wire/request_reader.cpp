@@ -43,8 +43,9 @@ struct BodyAsItComes {
 using Parser = beast::http::request_parser<BodyAsItComes>;
 
 constexpr std::size_t kFraming = 8;
-// The shortest end of a chunked body is "0\r\n\r\n". Shown fewer bytes again, Beast fails an assertion of its own.
-constexpr std::size_t kLeastRest = 5;
+// The shortest chunked body is "0\r\n\r\n". Shown only a part of it for the second time, Beast fails an assertion of
+// its own.
+constexpr std::size_t kShortestChunks = 5;
 
 std::string in_small_letters(std::string_view text) {
   std::string small(text);
@@ -70,7 +71,7 @@ bool names_another_version(std::string_view header) {
   const std::string_view version = line.substr(space + 1);
   const auto is_digit = [](char letter) { return letter >= '0' && letter <= '9'; };
   return version.size() == 8 && version.starts_with("HTTP/") && is_digit(version[5]) && version[6] == '.' &&
-         is_digit(version[7]);
+         is_digit(version[7]) && version != "HTTP/1.1" && version != "HTTP/1.0";
 }
 
 Refusal refusal_of_header(const beast::error_code& reason, std::string_view header) {
@@ -217,7 +218,7 @@ class RequestReader::Impl {
   void refuse_length() { refuse(413, "the body is larger than " + std::to_string(most_body_bytes_) + " bytes"); }
 
   std::size_t read_body_bytes(std::string_view bytes) {
-    if (left_over_ && bytes.size() < kLeastRest) return 0;
+    if (left_over_ && bytes.starts_with('0') && bytes.size() < kShortestChunks) return 0;
     std::size_t taken = 0;
     while (taken < bytes.size() && !parser_.is_done()) {
       beast::error_code error;
