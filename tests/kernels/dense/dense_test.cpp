@@ -73,15 +73,6 @@ TEST(DenseIsa, LimitOfTheEnvironmentIsInForce) {
   EXPECT_LE(static_cast<int>(dnnl::get_effective_cpu_isa()), static_cast<int>(most));
 }
 
-// Its first tile instruction would end the program.
-TEST(DenseIsa, OneDnnUsesNoTilesWhoseSizeTheProcessorHides) {
-  limit_onednn();
-  const bool has_tiles = (static_cast<unsigned>(dnnl::get_effective_cpu_isa()) &
-                          static_cast<unsigned>(dnnl::cpu_isa::avx512_core_amx)) ==
-                         static_cast<unsigned>(dnnl::cpu_isa::avx512_core_amx);
-  EXPECT_TRUE(!has_tiles || cpu_features().amx_palette || std::getenv("DNNL_MAX_CPU_ISA") != nullptr);
-}
-
 TEST_P(Dense, ForwardEqualsPlainLoopsInDouble) {
   for (const auto& [rows, in, out] : kShapes) {
     const Floats x = normal_numbers(rows, in, 1);

@@ -12,11 +12,6 @@
 
 namespace routing::kernels {
 
-// Keeps oneDNN from tiles whose size it cannot find out (CpuFeatures::amx_palette), unless DNNL_MAX_CPU_ISA or
-// ONEDNN_MAX_CPU_ISA says what it may use. Must come before anything of oneDNN's is asked or made; later calls do
-// nothing. What stands in this room calls it.
-void limit_onednn();
-
 // While it lives, oneDNN calls of this thread see a single thread. Outside a parallel region they would start a team of
 // their own, and matmuls are cut differently for different teams.
 class OneThread {
