@@ -44,7 +44,7 @@ export async function fitImage(file: Blob, width: number, height: number): Promi
   const canvas = document.createElement('canvas');
   canvas.width = width;
   canvas.height = height;
-  const context = canvas.getContext('2d');
+  const context = canvas.getContext('2d', {willReadFrequently: true});
   if (!context) throw new Error('this browser gives no canvas to draw on');
   const fits = image.width === width && image.height === height;
   const scale = Math.max(width / image.width, height / image.height);

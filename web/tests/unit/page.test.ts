@@ -10,7 +10,7 @@ import {hashOf, numberAt, parsePlace} from '../../src/ui/place';
 import {moved} from '../../src/ui/roving';
 import {recall} from '../../src/ui/storage';
 import {completionBody, curlOf, standard, stopsOf} from '../../src/views/playground/settings';
-import {costOfRows, keysOf, patternBody, setText} from '../../src/views/patterns/pattern_facts';
+import {costOfRows, keysOf, patternBody, ruleOf, setText} from '../../src/views/patterns/pattern_facts';
 import {cellAt} from '../../src/views/patterns/pattern_picture';
 
 const plainSpaces = (text: string) => text.replace(/\s/g, ' ');
@@ -121,6 +121,12 @@ test('fields of a pattern are brought into their ranges', () => {
   assert.deepEqual(patternBody(pattern, 10, true, {}), {pattern: 'local', n: 10, causal: true, window: 8});
   assert.equal(patternBody(pattern, 10, false, {window: '999'})['window'], 64);
   assert.equal(patternBody(pattern, 10, true, {window: 'x'})['window'], 8);
+});
+
+test('a pattern has a sentence: the page\'s own, or else the server\'s', () => {
+  assert.match(ruleOf({name: 'local', fields: [], about: 'the last inputs'}), /blind beyond its window\.$/);
+  assert.equal(ruleOf({name: 'new', fields: [], about: 'what nobody knows yet'}), 'What nobody knows yet.');
+  assert.equal(ruleOf({name: 'new', fields: []}), '');
 });
 
 test('the cell under the pointer, and none outside', () => {

@@ -19,13 +19,16 @@ export class LineSurface {
       element.remove();
       this.lines.delete(line);
     }
-    for (let line = first; line < last; ++line) {
+    // From the last to the first, each before the one below: copied text and screen readers follow this order.
+    let below: HTMLElement | null = null;
+    for (let line = last - 1; line >= first; --line) {
       let element = this.lines.get(line);
       if (!element) {
         element = elementOf(layout, line);
         this.lines.set(line, element);
-        this.box.append(element);
+        this.box.insertBefore(element, below);
       }
+      below = element;
       element.style.transform = `translateY(${line * lineHeight}px)`;
     }
   }

@@ -44,32 +44,26 @@ export function setText(keys: readonly number[]): string {
   return `{${parts.join(', ')}}`;
 }
 
-const rules: Record<string, string> = {
-  full: 'Every token reads every token before it. The cost grows with the square of the length.',
-  local: 'Every token reads the last few. Cheap, and blind beyond its window.',
-  block: 'Tokens are cut into blocks; a token reads its own block and the one before.',
-  span: 'A window whose length each head learns.',
-  strided: 'A token reads those a whole number of strides away, as the columns of a picture.',
-  fixed: 'Every token reads the last few of each stretch, which sum it up.',
-  local2d: 'Blocks of a picture: a pixel reads the pixels around it.',
-  random: 'Groups of positions drawn by chance.',
-  lsh: 'Vectors that point the same way fall into one bucket; a token reads its bucket.',
-  balanced: 'Each cluster takes its best tokens of the whole sequence, so a choice depends on later tokens.',
-  nearest: 'Each token chooses one cluster by its content and reads the last of its members.',
-  threshold: 'Each token joins the clusters whose threshold it passes and reads the last of their members.',
-  routing: 'Tokens of like content share a cluster; a token reads the last members of its own.',
+const rules: Readonly<Record<string, string>> = {
+  'full': 'Every output reads every input up to its own. The cost grows with the square of the length.',
+  'local': 'Every output reads the last few inputs: cheap, and blind beyond its window.',
+  'local, block': 'Inputs are cut into blocks; an output reads its own block and those just before.',
+  'local, 2 dimensions': 'An output reads the pixels of an image that lie around its own block.',
+  'strided': 'Every output reads the inputs that are a whole number of strides away, as the column of a picture.',
+  'fixed': 'Every output reads the last inputs of each stretch, which have to sum it up.',
+  'random': 'Groups of positions are drawn by chance; an output reads its groups.',
+  'LSH': 'Vectors that point the same way fall into one bucket; an output reads the last of its bucket (Reformer).',
+  'routing, balanced': 'Each cluster takes its best inputs of the whole sequence, as in the paper. A choice then depends on later ' +
+      'inputs: it reads the future.',
+  'routing, nearest': 'Each input chooses one cluster by its content, and reads the last members of it. Strictly causal.',
+  'routing, threshold': 'Each input joins every cluster whose threshold it passes, and reads the last members of each. Strictly causal.',
 };
 
-// What the server says of a pattern, or what this page knows by its name.
+// What this page knows of a pattern by its name, or what the server says of it.
 export function ruleOf(pattern: PatternInfo | undefined): string {
   if (!pattern) return '';
-  if (pattern.about) return pattern.about;
-  const words = pattern.name.toLowerCase().split(/[^a-z0-9]+/).reverse();
-  for (const word of words) {
-    const rule = rules[word];
-    if (rule) return rule;
-  }
-  return '';
+  const rule = rules[pattern.name] ?? pattern.about ?? '';
+  return rule === '' ? '' : `${rule.charAt(0).toUpperCase()}${rule.slice(1)}${/[.!?]$/.test(rule) ? '' : '.'}`;
 }
 
 // The request for a pattern: what is asked for, each field brought into its range.

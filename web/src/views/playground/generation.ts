@@ -51,11 +51,19 @@ export function undo(): void {
   keep('draft', textOf(draft.value));
 }
 
+let isTyping = false;
+
+// Letters come one by one; to undo, they are one step.
 export function edit(text: string): void {
   if (text === textOf(draft.value)) return;
-  remember();
+  if (!isTyping) remember();
+  isTyping = true;
   setDraft(edited(draft.value, text));
   keep('draft', text);
+}
+
+export function endTyping(): void {
+  isTyping = false;
 }
 
 export function stop(): void {

@@ -7,7 +7,7 @@ import {announce} from '../../ui/announce';
 import {Problem} from '../../ui/controls';
 import {percent, visible} from '../../ui/format';
 import {Actions} from './actions';
-import {activity, draft, drawAgain, edit, finish, goOn, problem, replaceUnit, samples, speed, stop, take, usage} from './generation';
+import {activity, draft, drawAgain, edit, endTyping, finish, goOn, problem, replaceUnit, samples, speed, stop, take, usage} from './generation';
 import {Inspector} from './inspector';
 import {Cost, Legend} from './legend';
 import {Samples} from './samples';
@@ -43,6 +43,7 @@ export function TextPlayground(props: {model: Model | undefined}) {
 
   const commit = () => {
     if (field.current && showsField) edit(field.current.value);
+    endTyping();
     setEditing(undefined);
   };
   const begin = (how: (model: string) => Promise<void>) => {
@@ -90,7 +91,7 @@ export function TextPlayground(props: {model: Model | undefined}) {
           {showsField ? (
             <textarea ref={field} class="prompt mono" aria-label="Text" spellcheck={false} autocomplete="off"
                       defaultValue={textOf(units)} placeholder={placeholders[kindOf(model)]}
-                      onBlur={() => field.current && edit(field.current.value)} />
+                      onInput={(event) => edit(event.currentTarget.value)} onBlur={endTyping} />
           ) : (
             <TokenText units={units} label="Text, token by token" looked={looked} onLook={look} onEdit={editAt} />
           )}

@@ -1,5 +1,5 @@
 // A text whose tokens can be looked at, with the mouse, a finger or the arrow keys.
-import {useEffect, useLayoutEffect, useRef} from 'preact/hooks';
+import {useLayoutEffect, useRef} from 'preact/hooks';
 
 import {hasModifier} from '../../ui/roving';
 import {TokenSurface} from './token_surface';
@@ -21,7 +21,7 @@ export function TokenText(props: {
     surface.current ??= new TokenSurface(box.current);
     surface.current.show(units);
   }, [units]);
-  useEffect(() => surface.current?.activate(active), [active, units]);
+  useLayoutEffect(() => surface.current?.activate(active), [active, units]);
 
   const look = (index: number, isPinned: boolean) => {
     const unit = units[index];

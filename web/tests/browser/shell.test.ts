@@ -1,0 +1,176 @@
+// What holds for every view.
+import assert from 'node:assert/strict';
+import {readdirSync, statSync} from 'node:fs';
+import test from 'node:test';
+
+import {passage} from '../mock/made_up_text';
+import {openPage, useBrowser, withPage} from './support';
+
+useBrowser();
+
+const places = [
+  {name: 'playground', hash: '#/playground?model=island/words', ready: '.playground'},
+  {name: 'images', hash: '#/playground?model=pictures', ready: '.drop'},
+  {name: 'attention', hash: '#/attention?model=island/words&at=90', ready: '.reads'},
+  {name: 'clusters', hash: '#/attention?model=island/words&at=90&by=clusters', ready: '.cluster-list'},
+  {name: 'training', hash: '#/training?runs=quickstart,exp/collapsed', ready: '.heat-plot'},
+  {name: 'patterns', hash: '#/patterns', ready: '.set'},
+];
+
+test('all that is sent is small', () => {
+  const files = readdirSync('dist').filter((name) => name.endsWith('.gz'));
+  const bytes = files.reduce((sum, name) => sum + statSync(`dist/${name}`).size, 0);
+  assert.ok(files.includes('index.html.gz') && files.includes('page.js.gz') && files.includes('page.css.gz'));
+  assert.ok(bytes < 300_000, `${bytes} bytes`);
+  console.log(`# ${bytes} bytes compressed`);
+});
+
+test('the page is painted without waiting for answers', () => withPage('', async ({page}) => {
+  await page.locator('.brand').waitFor();
+  const paint = await page.evaluate(() => performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? -1);
+  console.log(`# first paint after ${paint.toFixed(0)} ms`);
+  assert.ok(paint > 0);
+  assert.ok(await page.getByRole('link', {name: 'Patterns'}).isVisible());
+}, {prepare: (mock) => (mock.answerDelay = 4000)}));
+
+// Text on what lies behind it, and names of what can be used.
+function faults(): string[] {
+  const found: string[] = [];
+  const channels = (text: string) => (text.match(/[\d.]+/g) ?? []).map(Number);
+  const linear = (value: number) => value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
+  const toRgb = (text: string): number[] => {
+    const [a = 0, b = 0, c = 0, alpha = 1] = channels(text);
+    return text.startsWith('color(') ? [a * 255, b * 255, c * 255, alpha] : [a, b, c, alpha];
+  };
+  const luminance = ([r = 0, g = 0, b = 0]: number[]) => 0.2126 * linear(r / 255) + 0.7152 * linear(g / 255) + 0.0722 * linear(b / 255);
+  const ground = (element: Element): number[] => {
+    for (let each: Element | null = element; each; each = each.parentElement) {
+      const colour = toRgb(getComputedStyle(each).backgroundColor);
+      if (colour[3] === 1) return colour;
+    }
+    return [255, 255, 255];
+  };
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+    const element = node.parentElement!;
+    if (!node.textContent?.trim() || element.closest('.hidden-text, .end, noscript, script, option, :disabled') || !element.checkVisibility()) continue;
+    const [one, other] = [luminance(toRgb(getComputedStyle(element).color)), luminance(ground(element))];
+    const contrast = (Math.max(one, other) + 0.05) / (Math.min(one, other) + 0.05);
+    if (contrast < 4.5) found.push(`"${node.textContent.trim().slice(0, 30)}" has a contrast of ${contrast.toFixed(2)}`);
+  }
+  for (const element of document.querySelectorAll<HTMLElement>('button, a, input, select, textarea, summary, [tabindex="0"]')) {
+    const own = element.getAttribute('aria-label') || element.textContent?.trim() || (element as HTMLInputElement).labels?.[0]?.textContent ||
+        element.getAttribute('placeholder');
+    if (!own && element.checkVisibility()) found.push(`no name: ${element.outerHTML.slice(0, 90)}`);
+  }
+  const ids = [...document.querySelectorAll('[id]')].map((element) => element.id);
+  for (const id of new Set(ids)) if (ids.filter((each) => each === id).length > 1) found.push(`id ${id} twice`);
+  for (const element of document.querySelectorAll('[aria-describedby]')) {
+    for (const id of element.getAttribute('aria-describedby')!.split(' ')) if (!document.getElementById(id)) found.push(`no ${id}`);
+  }
+  if (document.documentElement.scrollWidth > document.documentElement.clientWidth) {
+    found.push(`wider than the screen: ${document.documentElement.scrollWidth} of ${document.documentElement.clientWidth}`);
+  }
+  return found;
+}
+
+for (const [width, height] of [[360, 800], [1440, 900], [3840, 2160]] as const) {
+  for (const isDark of [false, true]) {
+    test(`${width} x ${height}, ${isDark ? 'dark' : 'light'}: text can be read, things have names, nothing sticks out`, async () => {
+      for (const place of places) {
+        await withPage(place.hash, async ({page}) => {
+          await page.locator(place.ready).first().waitFor();
+          assert.deepEqual(await page.evaluate(faults), [], place.name);
+        }, {width, height, isDark, text: passage});
+      }
+    });
+  }
+}
+
+test('the Tab key reaches everything that can be used, with a visible focus', () => withPage('#/attention?model=island/words&at=90', async ({page}) => {
+  await page.locator('.reads').waitFor();
+  const reached = new Set<string>();
+  for (let presses = 0; presses < 40; ++presses) {
+    await page.keyboard.press('Tab');
+    const {name, outline} = await page.evaluate(() => {
+      const element = document.activeElement!;
+      return {name: element.getAttribute('aria-label') ?? element.textContent ?? '', outline: getComputedStyle(element).outlineStyle};
+    });
+    if (await page.evaluate(() => document.activeElement === document.body)) break;
+    reached.add(name.trim().slice(0, 24));
+    assert.notEqual(outline, 'none', `no focus is seen on ${name}`);
+  }
+  for (const name of ['Skip to the content', 'Playground', 'Patterns', 'Change the text', 'What it reads']) {
+    assert.ok(reached.has(name), `${name} is not among ${[...reached].join(' | ')}`);
+  }
+}, {text: passage}));
+
+test('the skip link leads to the content', () => withPage('', async ({page}) => {
+  await page.locator('.playground').waitFor();
+  await page.keyboard.press('Tab');
+  await page.keyboard.press('Enter');
+  assert.equal(await page.evaluate(() => document.activeElement!.id), 'main');
+}));
+
+test('the theme follows the system until one is chosen, and stays chosen', () => withPage('', async ({page}) => {
+  const paper = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+  assert.equal(await paper(), 'rgb(19, 21, 23)');
+  await page.getByRole('radio', {name: 'Light'}).click();
+  assert.equal(await paper(), 'rgb(252, 252, 250)');
+  await page.reload();
+  assert.equal(await paper(), 'rgb(252, 252, 250)');
+  await page.getByRole('radio', {name: 'Auto'}).click();
+  assert.equal(await paper(), 'rgb(19, 21, 23)');
+}, {isDark: true}));
+
+test('Back and Forward go through the views, and each view remembers its place', () => withPage('#/patterns?pattern=strided', async ({page}) => {
+  await page.getByRole('heading', {name: 'strided'}).waitFor();
+  await page.getByRole('link', {name: 'Training'}).click();
+  await page.locator('.run-scroller').waitFor();
+  await page.getByRole('link', {name: 'Patterns'}).click();
+  await page.getByRole('heading', {name: 'strided'}).waitFor();
+  await page.goBack();
+  await page.locator('.run-scroller').waitFor();
+}));
+
+test('without storage everything works, and nothing is kept', () => withPage('#/playground?model=island/words', async ({page}) => {
+  await page.getByLabel('Text', {exact: true}).fill('The ferry');
+  await page.keyboard.press('Control+Enter');
+  await page.getByRole('button', {name: 'Continue'}).waitFor();
+  await page.getByRole('radio', {name: 'Dark'}).click();
+}, {init: () => {
+  for (const name of ['localStorage', 'sessionStorage']) {
+    Object.defineProperty(window, name, {get: () => { throw new DOMException('forbidden', 'SecurityError'); }});
+  }
+}}));
+
+test('a server that wants a token is given one, once', () => withPage('#/training', async ({page, mock}) => {
+  await page.getByRole('dialog', {name: 'This server wants a token'}).waitFor();
+  await page.getByLabel('It is the content of').fill('secret');
+  await page.keyboard.press('Enter');
+  await page.locator('.run-scroller').waitFor();
+  await page.reload();
+  await page.locator('.run-scroller').waitFor();
+  assert.equal(await page.getByRole('dialog').count(), 0);
+  assert.ok(mock.requests.length > 0);
+}, {prepare: (mock) => (mock.token = 'secret'), allows: /401/}));
+
+test('a server that is not there is said to be not there, and found when it comes back', () => withPage('', async ({page, mock, address}) => {
+  await page.locator('.playground').waitFor();
+  mock.failures.push({path: '/', status: 0, drop: true});
+  await page.getByLabel('Text', {exact: true}).fill('x');
+  await page.getByRole('button', {name: 'Generate'}).first().click();
+  await page.getByText('The server does not answer.').waitFor();
+  await page.getByText('Is routing serve still running?').waitFor();
+  mock.failures = [];
+  await page.getByRole('button', {name: 'Try again'}).click();
+  await page.getByRole('button', {name: 'Continue'}).waitFor();
+  const second = await openPage(address, '#/patterns');
+  await second.page.locator('.set').waitFor();
+  await second.page.close();
+}, {allows: /ERR_|Failed to load/}));
+
+test('a folder without models says what to do', () => withPage('', async ({page}) => {
+  await page.getByText('There is no model in this folder yet').waitFor();
+  await page.getByRole('link', {name: 'Training'}).first().waitFor();
+}, {prepare: (mock) => (mock.models = [])}));
