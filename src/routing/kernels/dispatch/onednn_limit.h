@@ -1,8 +1,9 @@
 // Keeps oneDNN off tile registers that it would configure wrongly.
 //
-// oneDNN (seen in 2.6.3) asks the processor which palettes of tiles there are (CPUID leaf 0x1D) and loads the last one.
-// Some virtual machines have tiles, hand them over, and leave that leaf out: oneDNN then loads palette 0, which is no
-// tiles at all, and its first product of bfloat16 ends the process by SIGILL. Our own loops name palette 1 and work.
+// oneDNN (seen in 2.6.3 and 3.7.2) asks the processor which palettes of tiles there are (CPUID leaf 0x1D) and loads the
+// last one. Some virtual machines have tiles, hand them over, and leave that leaf out: oneDNN then loads palette 0,
+// which is no tiles at all, and its first product of bfloat16 ends the process by SIGILL. Our own loops name palette 1
+// and work.
 #pragma once
 
 namespace routing {
