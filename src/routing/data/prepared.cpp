@@ -6,6 +6,7 @@
 #include "routing/core/files.h"
 #include "routing/core/hash.h"
 #include "routing/data/formats.h"
+#include "routing/data/images/png_image.h"
 #include "routing/data/shard.h"
 #include "routing/data/sources/cuts.h"
 #include "routing/data/sources/text_tree.h"
@@ -245,6 +246,15 @@ fs::path cache_root(const DataConfig& config) {
   return fs::temp_directory_path() / "routing-cache";
 }
 
+// A size or a count. A number with a fraction, a negative one or one beyond any file is an error of the library.
+std::int64_t size_at(const Json& json, const char* key, std::int64_t smallest) {
+  constexpr std::int64_t kLargest = std::int64_t{1} << 31U;
+  const Json& value = json.at(key);
+  require<FileError>(value.is_number_integer() && value >= smallest && value <= kLargest, key, " is ", value.dump(),
+                     ", but a whole number from ", smallest, " to ", kLargest, " was expected");
+  return value.get<std::int64_t>();
+}
+
 }  // namespace
 
 fs::path tidy_path(const fs::path& path) {
@@ -294,14 +304,18 @@ DataFacts read_data_facts(const fs::path& folder) {
   require<FileError>(json["routing_data"] == kVersion, path.string(), ": is of version ", json["routing_data"].dump(),
                      ", but this program reads ", kVersion, "; prepare the data again with  routing data prepare");
   try {
-    return {.format = json.at("format").get<std::string>(),
-            .tokens = parse_word<TokenKind>(json.at("tokens").get<std::string>(), "data.tokens"),
-            .vocabulary_size = json.at("vocabulary_size").get<std::int64_t>(),
-            .tokenizer_hash = json.at("tokenizer_hash").get<std::string>(),
-            .image = {json.at("image_height").get<std::int64_t>(), json.at("image_width").get<std::int64_t>()},
-            .missing = json.at("missing").get<std::string>(),
-            .cut = json.at("cut").get<std::string>()};
-  } catch (const std::runtime_error& error) {
+    DataFacts facts{.format = json.at("format").get<std::string>(),
+                    .tokens = parse_word<TokenKind>(json.at("tokens").get<std::string>(), "data.tokens"),
+                    .vocabulary_size = size_at(json, "vocabulary_size", 1),
+                    .tokenizer_hash = json.at("tokenizer_hash").get<std::string>(),
+                    .image = {size_at(json, "image_height", 0), size_at(json, "image_width", 0)},
+                    .missing = json.at("missing").get<std::string>(),
+                    .cut = json.at("cut").get<std::string>()};
+    require<FileError>(facts.image.height <= kLargestPngSide && facts.image.width <= kLargestPngSide &&
+                           (facts.image.height > 0) == (facts.image.width > 0),
+                       "images of ", to_string(facts.image), " cannot be");
+    return facts;
+  } catch (const std::exception& error) {  // ours, or one of JSON
     throw FileError(path.string() + ": " + error.what() + "; prepare the data again with  routing data prepare");
   }
 }
