@@ -246,6 +246,10 @@ TEST_F(Datasets, FactsThatAreMissingOrImpossibleAreRefusedByTheirFile) {
     EXPECT_NE(refusal.find(words), std::string::npos) << refusal;
   };
   expect_words(R"("routing_data":1)", "format");
+  // Written out by recursion these would take more stack than there is.
+  const std::string deep = std::string(400'000, '[') + std::string(400'000, ']');
+  expect_words(R"("routing_data":)" + deep, "is of version array");
+  expect_words(format + R"("vocabulary_size":)" + deep, "vocabulary_size is array");
   expect_words(R"("routing_data":1,"format":7)", "number");
   expect_words(format + R"("vocabulary_size":1e300,"image_height":0,"image_width":0)", "vocabulary_size is 1e+300");
   expect_words(format + R"("vocabulary_size":0,"image_height":0,"image_width":0)", "from 1 to 2147483648");

@@ -246,11 +246,16 @@ fs::path cache_root(const DataConfig& config) {
   return fs::temp_directory_path() / "routing-cache";
 }
 
+// For messages. Lists and objects by their type alone: writing them goes as deep as they nest, which a file decides.
+std::string shown(const Json& value) {
+  return value.is_structured() ? value.type_name() : value.dump();
+}
+
 // A size or a count. A number with a fraction, a negative one or one beyond any file is an error of the library.
 std::int64_t size_at(const Json& json, const char* key, std::int64_t smallest) {
   constexpr std::int64_t kLargest = std::int64_t{1} << 31U;
   const Json& value = json.at(key);
-  require<FileError>(value.is_number_integer() && value >= smallest && value <= kLargest, key, " is ", value.dump(),
+  require<FileError>(value.is_number_integer() && value >= smallest && value <= kLargest, key, " is ", shown(value),
                      ", but a whole number from ", smallest, " to ", kLargest, " was expected");
   return value.get<std::int64_t>();
 }
@@ -301,7 +306,7 @@ DataFacts read_data_facts(const fs::path& folder) {
   const Json json = Json::parse(read_file(path), nullptr, false);
   require<FileError>(json.is_object() && json.contains("routing_data"), path.string(),
                      ": does not describe prepared data; prepare them again with  routing data prepare");
-  require<FileError>(json["routing_data"] == kVersion, path.string(), ": is of version ", json["routing_data"].dump(),
+  require<FileError>(json["routing_data"] == kVersion, path.string(), ": is of version ", shown(json["routing_data"]),
                      ", but this program reads ", kVersion, "; prepare the data again with  routing data prepare");
   try {
     DataFacts facts{.format = json.at("format").get<std::string>(),
