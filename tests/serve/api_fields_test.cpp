@@ -1,8 +1,8 @@
 // Bodies of requests: what is read, and how what is wrong is told.
-#include "serve/api_fields.h"
+#include "serve/request/api_fields.h"
 
-#include "serve/api_error.h"
-#include "serve/completion_fields.h"
+#include "serve/request/api_error.h"
+#include "serve/request/completion_fields.h"
 
 #include <gtest/gtest.h>
 

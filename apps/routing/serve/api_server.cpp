@@ -4,7 +4,7 @@
 #include "routing/core/memory.h"
 #include "routing/serving/http/access_policy.h"
 #include "routing/serving/http/tokens.h"
-#include "serve/api_error.h"
+#include "serve/request/api_error.h"
 #include "shell/json_text.h"
 
 #include <thread>

@@ -2,7 +2,7 @@
 #include "routing/core/error.h"
 #include "routing/serving/http/http_server.h"
 #include "routing/serving/http/tokens.h"
-#include "serve/run_catalog.h"
+#include "serve/page/run_catalog.h"
 #include "serve/serve_options.h"
 #include "shell/engine.h"
 #include "shell/options.h"
