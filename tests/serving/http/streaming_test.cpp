@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <ctime>
 #include <string>
 #include <thread>
 #include <vector>
@@ -312,6 +313,31 @@ TEST(PipelinedBodies, BeyondTheWindowWaitAndArrive) {
   sender.join();
   ASSERT_TRUE(next);
   EXPECT_TRUE(held.request(1).body == body);
+}
+
+std::chrono::nanoseconds processor_time() {
+  timespec time{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+}
+
+// A loop that asks again and again would take all of the time that it gets.
+TEST(ConnectionsThatWait, CostNoTime) {
+  HeldReplies held;
+  TestServer server(Limits{.header_bytes = 4096}, held.handler());
+  Client half_closed = server.client(), ahead = server.client(), idle = server.client(), slow = server.client(4096);
+  half_closed.send(get("/1"));
+  half_closed.close_sending();
+  ASSERT_TRUE(held.get(0));
+  ahead.send(get("/2") + post("/next", std::string(100000, 'x')));
+  ASSERT_TRUE(held.get(1));
+  slow.send(get("/3"));
+  ASSERT_TRUE(held.get(2));
+  held.get(2)->send({.body = std::string(32 << 20, 'x')});
+  std::this_thread::sleep_for(100ms);
+  const auto before = processor_time();
+  std::this_thread::sleep_for(500ms);
+  EXPECT_LT(processor_time() - before, 100ms);
 }
 
 TEST(Replies, MayOutliveConnectionAndServer) {

@@ -55,6 +55,8 @@ class Server::Impl {
   }
 
   ~Impl() {
+    // There are some only if run() ended with an exception.
+    close_all();
     // The listener closes its socket itself.
     if (listener_) poll_.release();
   }

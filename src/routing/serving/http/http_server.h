@@ -95,7 +95,7 @@ class Server {
   // Listens when it returns; clients wait until run(). Raises the limit of open files, as far as the system allows.
   // ListenError, InputError.
   explicit Server(ServerOptions options);
-  ~Server();
+  ~Server();  // run() must have returned
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
