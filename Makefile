@@ -21,6 +21,8 @@ build: configure ## build the program: build/release/routing (PRESET=debug or as
 	cmake --build $(BUILD) --target routing -j $(JOBS)
 
 test: configure ## build everything and run every test
+	@scripts/setup packages-browser.txt
+	@command -v node >/dev/null && command -v npm >/dev/null || scripts/setup packages-node.txt
 	cmake --build $(BUILD) -j $(JOBS)
 	ctest --test-dir $(BUILD) -j $(JOBS) --output-on-failure
 

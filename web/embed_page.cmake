@@ -1,4 +1,4 @@
-# Writes a C++ source with routing::page_files() (apps/routing/serve/page_files.h) of the *.gz files of a folder. The
+# Writes a C++ source with routing::page_files() (apps/routing/serve/page/page_files.h) of the *.gz files of a folder. The
 # assembler reads their bytes, so compiling takes no time:
 #   cmake -D OUTPUT=page_files.cpp -D FOLDER=page -P embed_page.cmake
 file(GLOB files ${FOLDER}/*.gz)
@@ -30,7 +30,7 @@ foreach(file IN LISTS files)
   math(EXPR number "${number} + 1")
 endforeach()
 
-set(source "// Written by web/embed_page.cmake; do not edit.\n#include \"serve/page_files.h\"\n\n#include <cstddef>\n\n")
+set(source "// Written by web/embed_page.cmake; do not edit.\n#include \"serve/page/page_files.h\"\n\n#include <cstddef>\n\n")
 if(number EQUAL 0)
   string(APPEND source "std::span<const routing::PageFile> routing::page_files() {\n  return {};\n}\n")
 else()

@@ -6,7 +6,14 @@
     Model.load("runs/mine")     a model that `routing train` made
 """
 
-import torch as _torch  # noqa: F401  (its libraries must be loaded before ours)
+try:
+    import torch as _torch  # noqa: F401  (its libraries must be loaded before ours)
+except ModuleNotFoundError as missing:
+    raise ModuleNotFoundError(
+        "routing_transformer: needs the PyTorch of this Debian; run: apt-get install python3-torch "
+        "(and use /usr/bin/python3, or a venv with --system-site-packages)",
+        name=missing.name,
+    ) from missing
 
 from . import plans
 from ._core import (

@@ -36,6 +36,18 @@ def _text(value: object) -> str:
     return repr(value) if isinstance(value, float) else str(value)
 
 
+def _bool_mask(name: str, mask: Optional[Tensor]) -> Optional[Tensor]:
+    """True for padding. PyTorch 2 hands on masks as what is added to logits: 0 or -inf."""
+    if mask is None or not mask.is_floating_point():
+        return mask
+    padding = mask == -torch.inf
+    if not bool((padding | (mask == 0)).all()):
+        raise InputError(
+            f"RoutingAttention: {name} has numbers other than 0 and -inf; keys are read or they are not"
+        )
+    return padding
+
+
 class RoutingAttention(nn.Module):
     """Multi-head attention whose heads read by position (local) or by content (routed).
 
@@ -72,7 +84,9 @@ class RoutingAttention(nn.Module):
     """
 
     batch_first = True
-    _qkv_same_embed_dim = False  # keeps torch.nn.TransformerEncoderLayer off its fused path
+    # What torch.nn.TransformerEncoderLayer asks for before it takes its fused path, which is not ours.
+    _qkv_same_embed_dim = False
+    in_proj_bias = None
 
     def __init__(
         self,
@@ -214,7 +228,8 @@ class RoutingAttention(nn.Module):
     ) -> Tuple[Tensor, None]:
         """query [batch, tokens, width] -> (output of the same shape, None).
 
-        key_padding_mask is bool [batch, keys], True for padding; padded rows of the output are zero.
+        key_padding_mask is bool [batch, keys], True for padding, or has -inf for padding and else 0, as
+        torch.nn.TransformerEncoder of PyTorch 2 makes it; padded rows of the output are zero.
         average_attn_weights is there because torch.nn.MultiheadAttention has it; there are no weights.
         In cross-attention `key` is what is read, and the queries' own padding is query_padding_mask.
         """
@@ -225,6 +240,8 @@ class RoutingAttention(nn.Module):
             )
         if is_causal and self.kind != "causal":
             raise InputError(f"RoutingAttention: is_causal was given, but kind is '{self.kind}'")
+        key_padding_mask = _bool_mask("key_padding_mask", key_padding_mask)
+        query_padding_mask = _bool_mask("query_padding_mask", query_padding_mask)
         cross = self.kind == "cross"
         if not cross and ((key is not None and key is not query) or (value is not None and value is not query)):
             raise InputError(

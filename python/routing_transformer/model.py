@@ -203,7 +203,7 @@ class Model:
         shape = self.image_shape
         if shape is None:
             raise InputError(f"{self.path}: holds no model of images")
-        given: List[int] = [] if prompt is None else np.asarray(prompt).reshape(-1).tolist()
+        given: List[int] = [] if prompt is None else [int(value) for value in np.asarray(prompt).reshape(-1)]
         values = [list(given) for _ in range(count)]
         for token in self.generate(given, samples=count, **options):
             values[token.sample].append(token.id)

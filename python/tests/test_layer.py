@@ -148,7 +148,7 @@ def test_copies_compute_the_same_and_are_their_own(how: str) -> None:
         file = io.BytesIO()
         torch.save(module, file)
         file.seek(0)
-        twin = torch.load(file)
+        twin = torch.load(file, weights_only=False)  # a module is more than weights
     else:
         twin = layer(seed=9)
         twin.load_state_dict(module.state_dict())
@@ -172,6 +172,17 @@ def test_padding_changes_nothing_and_is_zero() -> None:
     output = module(x, key_padding_mask=padding)[0]
     torch.testing.assert_close(output[1, :20], module(x[1:, :20])[0][0])
     assert not output[1, 20:].any()
+
+
+def test_masks_that_are_added_to_logits_are_padding_too() -> None:
+    module = layer().eval()
+    x = torch.randn(1, 30, 32)
+    padding = torch.zeros(1, 30, dtype=torch.bool)
+    padding[0, 20:] = True
+    added = torch.zeros(1, 30).masked_fill(padding, -torch.inf)
+    assert torch.equal(module(x, key_padding_mask=added)[0], module(x, key_padding_mask=padding)[0])
+    with pytest.raises(rt.InputError, match="key_padding_mask has numbers other than 0 and -inf"):
+        module(x, key_padding_mask=torch.full((1, 30), -1.0))
 
 
 def test_causal_layers_read_no_future() -> None:

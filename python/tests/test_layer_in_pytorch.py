@@ -74,7 +74,8 @@ def _free_port() -> int:
 
 
 def _rank(rank: int, port: int, folder: str) -> None:
-    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+    # Debian's PyTorch 2 is built without libuv, and asks for it unless told.
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), USE_LIBUV="0")
     torch.distributed.init_process_group("gloo", rank=rank, world_size=2)
     torch.manual_seed(7)
     module = nn.parallel.DistributedDataParallel(layer())

@@ -54,6 +54,12 @@ def test_stubs_have_what_the_module_has() -> None:
             assert {m for m in vars(thing) if not m.startswith("_")} == members - {"__init__"}, name
 
 
+def test_without_pytorch_it_says_what_to_install() -> None:
+    code = "import sys; sys.modules['torch'] = None; import routing_transformer"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and "apt-get install python3-torch" in done.stderr
+
+
 def test_versions_agree() -> None:
     cmake = (ROOT / "CMakeLists.txt").read_text(encoding="utf-8")
     project = (ROOT / "python" / "pyproject.toml").read_text(encoding="utf-8")

@@ -281,5 +281,14 @@ TEST(ApplyToml, WrongSyntaxIsRefusedWithItsLine) {
   EXPECT_TRUE(refusal_of_file("[train]\nsteps = 1\nsteps = 2\n").starts_with("my.toml:3: "));
 }
 
+// A model file carries its configuration: a stranger's must not end the process.
+TEST(ApplyToml, KeysThatNestWithoutEndAreRefusedWithTheirLine) {
+  std::string key = "a";
+  for (int part = 0; part < 200'000; ++part) key += ".a";
+  EXPECT_EQ(refusal_of_file("\n[" + key + "]\n"),
+            "my.toml:2: a key has more than 64 parts; no configuration has such keys");
+  EXPECT_EQ(refusal_of_file(key + " = 1\n"), "my.toml:1: a key has more than 64 parts; no configuration has such keys");
+}
+
 }  // namespace
 }  // namespace routing::toml_test

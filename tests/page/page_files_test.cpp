@@ -1,5 +1,5 @@
 // The page as the program carries it.
-#include "serve/page_files.h"
+#include "serve/page/page_files.h"
 
 #include <gtest/gtest.h>
 

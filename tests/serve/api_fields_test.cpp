@@ -1,8 +1,8 @@
 // Bodies of requests: what is read, and how what is wrong is told.
-#include "serve/api_fields.h"
+#include "serve/request/api_fields.h"
 
-#include "serve/api_error.h"
-#include "serve/completion_fields.h"
+#include "serve/request/api_error.h"
+#include "serve/request/completion_fields.h"
 
 #include <gtest/gtest.h>
 
@@ -50,8 +50,7 @@ TEST(ApiFields, BodyMustBeOneObjectOfJson) {
 }
 
 TEST(ApiFields, ValuesOfAnotherTypeAreNamedWithTheirField) {
-  ApiFields fields(
-      R"({"t": 5, "f": 1, "w": 2.5, "b": 99, "m": -1, "n": "x", "i": [1, -2], "s": ["a", 3], "h": 1e999})");
+  ApiFields fields(R"({"t": 5, "f": 1, "w": 2.5, "b": 99, "m": -1, "n": "x", "i": [1, -2], "s": ["a", 3]})");
   EXPECT_EQ(refusal([&] { fields.text("t", ""); }), "t|t is 5, but must be a text");
   EXPECT_EQ(refusal([&] { fields.flag("f", false); }), "f|f is 1, but must be true or false");
   EXPECT_EQ(refusal([&] { fields.whole("w", 1, {.least = 0, .most = 9}); }),

@@ -1,5 +1,5 @@
 // The text of a choice and its tokens, while they come.
-#include "serve/choice_text.h"
+#include "serve/request/choice_text.h"
 
 #include "routing/data/tokenizers/byte_tokenizer.h"
 

@@ -121,7 +121,8 @@ TEST_F(ServeLife, ACorruptCheckpointIsNamedAndTheLoadedOneGoesOn) {
   const Json after = server.post_json("/v1/completions", ask);
   EXPECT_EQ(after["choices"], before["choices"]);
   const auto problem = [&]() -> std::string {
-    for (const Json& each : server.get_json("/v1/models")["data"]) {
+    const Json models = server.get_json("/v1/models");
+    for (const Json& each : models["data"]) {
       if (each["id"] == "a") return each.value("problem", "");
     }
     return "a is gone";

@@ -1,8 +1,8 @@
 // The parts of the server that know no sockets and no models: quota, router, loops, counters.
-#include "serve/api_error.h"
+#include "serve/request/api_error.h"
 #include "serve/compute_loop.h"
 #include "serve/file_worker.h"
-#include "serve/gunzip.h"
+#include "serve/page/gunzip.h"
 #include "serve/quota.h"
 #include "serve/router.h"
 #include "serve/server_metrics.h"

@@ -1,4 +1,4 @@
-#include "routing/training/event_file.h"
+#include "routing/training/log/event_file.h"
 
 #include "routing/core/error.h"
 #include "support/file_size_limit.h"

@@ -1,4 +1,4 @@
-#include "routing/training/metrics_log.h"
+#include "routing/training/log/metrics_log.h"
 
 #include "routing/core/error.h"
 #include "support/file_size_limit.h"

@@ -1,5 +1,5 @@
 // Numbers of several layers and heads in one line.
-#include "routing/training/routing_summary.h"
+#include "routing/training/log/routing_summary.h"
 
 #include <gtest/gtest.h>
 

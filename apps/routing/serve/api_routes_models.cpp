@@ -1,11 +1,11 @@
 // What models answer: the API of docs/server.md.
 #include "routing/core/error.h"
-#include "serve/api_error.h"
-#include "serve/api_fields.h"
+#include "serve/request/api_error.h"
+#include "serve/request/api_fields.h"
 #include "serve/api_server.h"
-#include "serve/image_job.h"
-#include "serve/text_job.h"
-#include "serve/text_requests.h"
+#include "serve/request/image_job.h"
+#include "serve/request/text_job.h"
+#include "serve/request/text_requests.h"
 
 #include <utility>
 
@@ -38,7 +38,8 @@ void ApiServer::add_model_routes() {
   router_.add("GET", "/v1/models", [this](const Asked& asked) { on_files(asked.reply, [this] { return models(); }); });
   router_.add("GET", "/v1/models/{name...}", [this](const Asked& asked) {
     on_files(asked.reply, [this, name = asked.places.at("name")] {
-      for (const Json& model : models()["data"]) {
+      const Json all = models();
+      for (const Json& model : all["data"]) {
         if (model["id"] == name) return model;
       }
       throw ApiError(404, "there is no model '" + name + "'; GET /v1/models lists those that are there", "model");

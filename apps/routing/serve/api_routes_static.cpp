@@ -1,8 +1,8 @@
 // What does not change while the server runs: the page and the description of the API.
 #include "serve/api_server.h"
-#include "serve/gunzip.h"
+#include "serve/page/gunzip.h"
 #include "serve/openapi.h"
-#include "serve/page_files.h"
+#include "serve/page/page_files.h"
 
 #include <string>
 #include <string_view>

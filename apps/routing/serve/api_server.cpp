@@ -4,7 +4,7 @@
 #include "routing/core/memory.h"
 #include "routing/serving/http/access_policy.h"
 #include "routing/serving/http/tokens.h"
-#include "serve/api_error.h"
+#include "serve/request/api_error.h"
 #include "shell/json_text.h"
 
 #include <thread>
@@ -124,9 +124,9 @@ void ApiServer::send_error(http::Reply& reply, const std::exception& thrown) con
   const ApiError error =
       dynamic_cast<const NotFoundError*>(&thrown) != nullptr ? ApiError(404, thrown.what()) : api_error_of(thrown);
   if (error.status() == 500) note_(error.what());
-  http::Response response{
-      .status = error.status(),
-      .body = json_text(error_json(error.status(), catalog_.without_paths(error.what()), error.param()))};
+  const std::string message = error.names_paths ? catalog_.without_paths(error.what()) : error.what();
+  http::Response response{.status = error.status(),
+                          .body = json_text(error_json(error.status(), message, error.param()))};
   if (error.retry_after > 0) response.headers.emplace_back("Retry-After", std::to_string(error.retry_after));
   if (!error.allow.empty()) response.headers.emplace_back("Allow", error.allow);
   reply.send(std::move(response));

@@ -1,6 +1,6 @@
 #include "serve/quota.h"
 
-#include "serve/api_error.h"
+#include "serve/request/api_error.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,6 @@
 #include "serve/router.h"
 
-#include "serve/api_error.h"
+#include "serve/request/api_error.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -2,7 +2,7 @@
 #include "routing/core/error.h"
 #include "routing/serving/http/http_server.h"
 #include "routing/serving/http/tokens.h"
-#include "serve/run_catalog.h"
+#include "serve/page/run_catalog.h"
 #include "serve/serve_options.h"
 #include "shell/engine.h"
 #include "shell/options.h"
@@ -57,9 +57,15 @@ void add_limit_options(CLI::App& app, ServeOptions& options) {
 // What is wrong is said before anything is loaded.
 void check(const ServeOptions& options) {
   const RunCatalog catalog({options.runs.begin(), options.runs.end()});
+  bool is_loopback = false;
+  try {
+    is_loopback = http::is_loopback(options.host);
+  } catch (const InputError& error) {
+    throw UsageError("--host " + options.host + ": " + error.what(), "give an address in digits, such as 127.0.0.1");
+  }
   if (!options.token_file.empty()) {
     http::read_tokens(options.token_file);
-  } else if (!http::is_loopback(options.host)) {
+  } else if (!is_loopback) {
     throw UsageError("--host " + options.host + " can be reached from other machines, but there is no --token-file",
                      "write a secret of 16 letters or more into a file only you can read, and name it");
   }

@@ -1,5 +1,5 @@
 #include "serve/api_server.h"
-#include "serve/page_files.h"
+#include "serve/page/page_files.h"
 #include "shell/engine.h"
 #include "shell/interrupts.h"
 

@@ -5,7 +5,7 @@
 #include "inputs/run_model.h"
 #include "routing/core/error.h"
 #include "routing/data/tasks/sequence_tasks.h"
-#include "serve/api_error.h"
+#include "serve/request/api_error.h"
 
 #include <algorithm>
 #include <cerrno>

@@ -4,7 +4,7 @@
 #include "lab/measure/timing.h"
 #include "routing/core/error.h"
 #include "routing/core/files.h"
-#include "routing/training/metrics_log.h"
+#include "routing/training/log/metrics_log.h"
 #include "routing/training/rank_log.h"
 
 #include <nlohmann/json.hpp>

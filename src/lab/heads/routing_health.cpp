@@ -3,7 +3,7 @@
 #include "lab/figures/chart_axis.h"
 #include "lab/measure/statistics.h"
 #include "routing/core/error.h"
-#include "routing/training/metrics_log.h"
+#include "routing/training/log/metrics_log.h"
 
 #include <algorithm>
 #include <cmath>

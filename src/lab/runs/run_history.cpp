@@ -1,7 +1,7 @@
 #include "lab/runs/run_history.h"
 
 #include "routing/core/error.h"
-#include "routing/training/metrics_log.h"
+#include "routing/training/log/metrics_log.h"
 
 #include <nlohmann/json.hpp>
 
@@ -21,6 +21,15 @@ double number_at(const Json& line, const std::string& key) {
   return !line.contains(key) || line.at(key).is_null() ? kNone : line.at(key).get<double>();
 }
 
+// A step or a count; of the type as JSON's own errors are, which name the place.
+std::int64_t count_in(const Json& value) {
+  const bool is_count = value.is_number_integer() && value >= 0 && value <= std::numeric_limits<std::int64_t>::max();
+  // Lists and objects by their type alone: writing them goes as deep as they nest, which a file decides.
+  const std::string found = is_count ? "" : value.is_structured() ? value.type_name() : value.dump();
+  if (!is_count) throw Json::type_error::create(302, "a count was expected, but found " + found, &value);
+  return value.get<std::int64_t>();
+}
+
 std::optional<ScoreUnit> unit_of(const Json& line, const std::string& prefix) {
   for (const TokenKind kind : {TokenKind::bytes, TokenKind::subpixels, TokenKind::words}) {
     if (line.contains(prefix + score_unit(kind).key)) return score_unit(kind);
@@ -29,7 +38,7 @@ std::optional<ScoreUnit> unit_of(const Json& line, const std::string& prefix) {
 }
 
 void take_line(const Json& line, RunHistory& history) {
-  history.step = line.at("step").get<std::int64_t>();
+  history.step = count_in(line.at("step"));
   history.validity = line.value("validity", history.validity);
   history.data_label = line.value("data_label", "");
   const double seconds = number_at(line, "seconds");
@@ -51,7 +60,7 @@ void take_line(const Json& line, RunHistory& history) {
     history.best = BestEvaluation{.value = point.value,
                                   .step = point.step,
                                   .split = line.value("eval_split", ""),
-                                  .tokens = line.value("eval_tokens", std::int64_t{0})};
+                                  .tokens = line.contains("eval_tokens") ? count_in(line.at("eval_tokens")) : 0};
   }
 }
 

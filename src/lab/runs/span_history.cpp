@@ -1,7 +1,7 @@
 #include "lab/runs/span_history.h"
 
 #include "routing/core/error.h"
-#include "routing/training/metrics_log.h"
+#include "routing/training/log/metrics_log.h"
 
 #include <nlohmann/json.hpp>
 

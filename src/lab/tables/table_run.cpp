@@ -6,7 +6,7 @@
 #include "routing/config/text/number_text.h"
 #include "routing/core/clock.h"
 #include "routing/core/error.h"
-#include "routing/training/metrics_log.h"
+#include "routing/training/log/metrics_log.h"
 #include "routing/training/run_lock.h"
 
 #include <algorithm>

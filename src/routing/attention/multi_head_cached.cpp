@@ -8,6 +8,7 @@
 #include "routing/ops/attend/head_rows.h"
 #include "routing/ops/attend/head_tensors.h"
 
+#include <algorithm>
 #include <utility>
 #include <variant>
 
@@ -93,12 +94,13 @@ void MultiHeadAttentionImpl::set_memory(AttentionCache& cache, std::int64_t sequ
 
 at::Tensor MultiHeadAttentionImpl::queries_before(std::size_t index, const CachedCall& call,
                                                   const AttentionCache& cache) const {
-  const std::map<std::int64_t, at::Tensor>& kept = cache.groups_.at(index).last_queries;
-  at::Tensor before =
-      at::zeros({static_cast<std::int64_t>(call.sequences.size()), groups_[index].config.heads, 1, head_dim_});
-  for (std::size_t number = 0; number < call.sequences.size(); ++number) {
-    const auto last = kept.find(call.sequences[number]);
-    if (last != kept.end()) before[static_cast<std::int64_t>(number)].select(1, 0).copy_(last->second);
+  const AttentionCache::Group& kept = cache.groups_.at(index);
+  const std::int64_t heads = groups_[index].config.heads;
+  at::Tensor before = at::empty({static_cast<std::int64_t>(call.sequences.size()), heads, 1, head_dim_});
+  auto* to = before.data_ptr<float>();
+  for (const std::int64_t sequence : call.sequences) {
+    const std::span<const float> last = kept.queries_of(sequence);
+    to = last.empty() ? std::fill_n(to, heads * head_dim_, 0.0F) : std::copy(last.begin(), last.end(), to);
   }
   return before;
 }
@@ -113,14 +115,14 @@ void MultiHeadAttentionImpl::take_queries_before(const std::vector<QueryKey>& qk
   }
   if (mine.empty()) return;
   // Only copied, never read as what it is not.
-  const at::Tensor gathered = pieces.gather(at::cat(mine).view(at::kInt)).view(at::kFloat);
+  const at::Tensor gathered = pieces.gather(at::cat(mine).view(at::kInt)).view(at::kFloat).contiguous();
   if (pieces.piece() == 0) return;
   std::int64_t place = 0;
   for (std::size_t index = 0; index < groups_.size(); ++index) {
     if (groups_[index].config.key_shift == 0) continue;
     const std::int64_t heads = groups_[index].config.heads;
-    cache.groups_.at(index).last_queries[sequence] =
-        gathered[pieces.piece() - 1].narrow(0, place, heads * head_dim_).view({heads, head_dim_}).clone();
+    const float* const mine_before = gathered.data_ptr<float>() + (pieces.piece() - 1) * gathered.size(1) + place;
+    cache.groups_.at(index).room_for_queries(sequence).assign(mine_before, mine_before + heads * head_dim_);
     place += heads * head_dim_;
   }
 }
@@ -170,7 +172,9 @@ void MultiHeadAttentionImpl::attend_cached(std::size_t index, const CachedTokens
   }
   kept.last_plan = kept.heads.append(tokens, std::move(kept.last_plan));
   for (std::size_t number = 0; read.last_queries.defined() && number < call.sequences.size(); ++number) {
-    kept.last_queries[call.sequences[number]] = read.last_queries[static_cast<std::int64_t>(number)];
+    const std::int64_t size = read.last_queries.numel() / read.last_queries.size(0);
+    const float* const queries = read.last_queries.data_ptr<float>() + static_cast<std::int64_t>(number) * size;
+    kept.room_for_queries(call.sequences[number]).assign(queries, queries + size);
   }
   kept.options.precision = call.precision;
   // Heads stand inside of tokens there.

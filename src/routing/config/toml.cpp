@@ -3,6 +3,7 @@
 #include "routing/config/keys.h"
 #include "routing/config/presets.h"
 #include "routing/config/text/path_list.h"
+#include "routing/config/text/toml_keys.h"
 #include "routing/core/error.h"
 #include "routing/core/nearest_name.h"
 
@@ -215,6 +216,10 @@ std::string as_toml(ValueKind kind, const std::string& value) {
 
 Reader read_file(const std::string& text, const std::string& origin, const std::filesystem::path& folder = {}) {
   Reader reader(origin, folder);
+  constexpr std::size_t kDeepestKey = 64;
+  const std::optional<std::size_t> deep = line_of_deep_key(text, kDeepestKey);
+  require<ConfigError>(!deep, origin, ":", deep.value_or(0), ": a key has more than ", kDeepestKey,
+                       " parts; no configuration has such keys");
   try {
     reader.read(toml::parse(text), "");
   } catch (const toml::parse_error& error) {

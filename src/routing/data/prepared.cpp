@@ -6,6 +6,7 @@
 #include "routing/core/files.h"
 #include "routing/core/hash.h"
 #include "routing/data/formats.h"
+#include "routing/data/images/png_image.h"
 #include "routing/data/shard.h"
 #include "routing/data/sources/cuts.h"
 #include "routing/data/sources/text_tree.h"
@@ -245,6 +246,20 @@ fs::path cache_root(const DataConfig& config) {
   return fs::temp_directory_path() / "routing-cache";
 }
 
+// For messages. Lists and objects by their type alone: writing them goes as deep as they nest, which a file decides.
+std::string shown(const Json& value) {
+  return value.is_structured() ? value.type_name() : value.dump();
+}
+
+// A size or a count. A number with a fraction, a negative one or one beyond any file is an error of the library.
+std::int64_t size_at(const Json& json, const char* key, std::int64_t smallest) {
+  constexpr std::int64_t kLargest = std::int64_t{1} << 31U;
+  const Json& value = json.at(key);
+  require<FileError>(value.is_number_integer() && value >= smallest && value <= kLargest, key, " is ", shown(value),
+                     ", but a whole number from ", smallest, " to ", kLargest, " was expected");
+  return value.get<std::int64_t>();
+}
+
 }  // namespace
 
 fs::path tidy_path(const fs::path& path) {
@@ -291,17 +306,21 @@ DataFacts read_data_facts(const fs::path& folder) {
   const Json json = Json::parse(read_file(path), nullptr, false);
   require<FileError>(json.is_object() && json.contains("routing_data"), path.string(),
                      ": does not describe prepared data; prepare them again with  routing data prepare");
-  require<FileError>(json["routing_data"] == kVersion, path.string(), ": is of version ", json["routing_data"].dump(),
+  require<FileError>(json["routing_data"] == kVersion, path.string(), ": is of version ", shown(json["routing_data"]),
                      ", but this program reads ", kVersion, "; prepare the data again with  routing data prepare");
   try {
-    return {.format = json.at("format").get<std::string>(),
-            .tokens = parse_word<TokenKind>(json.at("tokens").get<std::string>(), "data.tokens"),
-            .vocabulary_size = json.at("vocabulary_size").get<std::int64_t>(),
-            .tokenizer_hash = json.at("tokenizer_hash").get<std::string>(),
-            .image = {json.at("image_height").get<std::int64_t>(), json.at("image_width").get<std::int64_t>()},
-            .missing = json.at("missing").get<std::string>(),
-            .cut = json.at("cut").get<std::string>()};
-  } catch (const std::runtime_error& error) {
+    DataFacts facts{.format = json.at("format").get<std::string>(),
+                    .tokens = parse_word<TokenKind>(json.at("tokens").get<std::string>(), "data.tokens"),
+                    .vocabulary_size = size_at(json, "vocabulary_size", 1),
+                    .tokenizer_hash = json.at("tokenizer_hash").get<std::string>(),
+                    .image = {size_at(json, "image_height", 0), size_at(json, "image_width", 0)},
+                    .missing = json.at("missing").get<std::string>(),
+                    .cut = json.at("cut").get<std::string>()};
+    require<FileError>(facts.image.height <= kLargestPngSide && facts.image.width <= kLargestPngSide &&
+                           (facts.image.height > 0) == (facts.image.width > 0),
+                       "images of ", to_string(facts.image), " cannot be");
+    return facts;
+  } catch (const std::exception& error) {  // ours, or one of JSON
     throw FileError(path.string() + ": " + error.what() + "; prepare the data again with  routing data prepare");
   }
 }

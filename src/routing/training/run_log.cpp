@@ -1,7 +1,7 @@
 #include "routing/training/run_log.h"
 
 #include "routing/evaluation/measures.h"
-#include "routing/training/routing_summary.h"
+#include "routing/training/log/routing_summary.h"
 
 #include <cmath>
 #include <utility>

@@ -141,6 +141,57 @@ TEST(HeadCache, ForksShareRowsAndLetGoByThemselves) {
   EXPECT_EQ(cache.bytes(), bytes);
 }
 
+TEST(HeadCache, AForkHoldsNoPlacesThatItsOriginHasLeft) {
+  HeadCache cache = cache_of({.lookback = 3});
+  cache.add_sequence(0);
+  Tokens many(60);
+  cache.append(many.in({0}, {0}));
+  cache.release(Numbers{0});
+  cache.fork_sequence(0, 1);
+  EXPECT_EQ(cache.bytes_of(0), cache.bytes_of(1));
+  Tokens one(1);
+  const KeptPlan mine = cache.append(one.in({0}, {0}));
+  const KeptPlan its = cache.append(one.in({1}, {0}));
+  EXPECT_EQ(its.keys_of(0, 0, 0), (std::vector<std::int32_t>{58, 59, 60}));
+  EXPECT_EQ(its.views.views[0].key_from, mine.views.views[0].key_from) << "ranks are those of the whole list";
+}
+
+TEST(HeadCache, WhatSequencesHoldIsRowsOnceAndPlacesOfEach) {
+  HeadCache cache = cache_of({.lists = 2});
+  EXPECT_EQ(cache.bytes_per_row(), 2 * 4 + 4);
+  constexpr std::int64_t kPlace = HeadCache::kBytesPerPlace;
+  cache.add_sequence(0);
+  Tokens four(4);
+  cache.append(four.in({0}, {0, 1}));
+  EXPECT_EQ(cache.bytes_in_use(), 4 * 12 + 8 * kPlace) << "four rows, each in two lists";
+  EXPECT_EQ(cache.bytes_of(0), cache.bytes_in_use());
+  EXPECT_EQ(cache.kept_bytes(), 0);
+  cache.fork_sequence(0, 1);
+  cache.keep_sequence(1);
+  cache.keep_sequence(1);
+  EXPECT_TRUE(cache.is_kept(1));
+  EXPECT_FALSE(cache.is_kept(0));
+  EXPECT_EQ(cache.kept_bytes(), 4 * 12 + 8 * kPlace);
+  // What the other one reads is not the kept one's, and what it lets go of is still held.
+  Tokens one(1);
+  cache.append(one.in({0}, {0}));
+  EXPECT_EQ(cache.bytes_of(0), 5 * 12 + 9 * kPlace);
+  cache.fork_sequence(0, 2);
+  cache.keep_sequence(2);
+  EXPECT_EQ(cache.kept_bytes(), 5 * 12 + 17 * kPlace) << "four of its rows are kept already";
+  cache.drop_sequence(0);
+  EXPECT_EQ(cache.bytes_in_use(), cache.kept_bytes());
+  cache.drop_sequence(1);
+  EXPECT_EQ(cache.kept_bytes(), 5 * 12 + 9 * kPlace);
+  cache.compact();
+  EXPECT_EQ(cache.kept_bytes(), 5 * 12 + 9 * kPlace);
+  cache.drop_sequence(2);
+  EXPECT_EQ(cache.kept_bytes(), 0);
+  EXPECT_EQ(cache.bytes_in_use(), 0);
+  cache.add_sequence(2);
+  EXPECT_FALSE(cache.is_kept(2));
+}
+
 TEST(HeadCache, BlocksReadThemselvesAndTheOneBefore) {
   HeadCache cache = cache_of({.block = 3, .before = 3});
   const Numbers sequence{0};
@@ -254,6 +305,10 @@ TEST(HeadCache, WrongCallsAreRefused) {
   EXPECT_THROW(cache.fork_sequence(3, 4), InputError);
   cache.add_sequence(4);
   EXPECT_EQ(cache.length(4), 0);
+  cache.keep_sequence(4);
+  EXPECT_THROW(cache.append(one.in({4}, {0})), InputError) << "a kept sequence is as it is";
+  EXPECT_THROW(cache.keep_sequence(5), InputError);
+  EXPECT_THROW(cache.bytes_of(5), InputError);
 }
 
 }  // namespace

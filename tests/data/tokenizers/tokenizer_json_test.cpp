@@ -14,6 +14,7 @@
 
 #include <fstream>
 #include <iterator>
+#include <limits>
 #include <sentencepiece_trainer.h>
 #include <string>
 #include <unordered_map>
@@ -173,6 +174,21 @@ TEST(TokenizerJson, TheMapOfCharactersIsCarriedOver) {
   const std::string base64 = steps.at(0).at("precompiled_charsmap");
   EXPECT_EQ(base64.size(), (parse_sentencepiece_model(model)->character_map.size() + 2) / 3 * 4);
   EXPECT_GT(base64.size(), 100000U);
+}
+
+TEST(TokenizerJson, PiecesOfADamagedModelAreRefusedByTheirNumber) {
+  const auto refusal = [](const std::string& field) {
+    return message_of<InputError>([&] { tokenizer_json("subwords", written(small_exact_model({"a"})) + field); });
+  };
+  const std::string id = std::to_string(parse_sentencepiece_model(written(small_exact_model({"a"})))->pieces.size());
+  EXPECT_NE(refusal(piece_field({"\xff", PieceType::normal}, 0.0F))
+                .find("piece " + id + " of the SentencePiece model is not UTF-8"),
+            std::string::npos);
+  EXPECT_NE(refusal(piece_field({"b", PieceType::normal}, std::numeric_limits<float>::quiet_NaN()))
+                .find("piece " + id + " of the SentencePiece model has the score nan"),
+            std::string::npos);
+  EXPECT_NE(refusal(piece_field({std::string(5000, 'a'), PieceType::normal}, 0.0F)).find("has 5000 bytes"),
+            std::string::npos);
 }
 
 TEST(TokenizerJson, WhatTheFormatCannotSayIsRefused) {

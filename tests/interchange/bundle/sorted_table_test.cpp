@@ -96,6 +96,24 @@ TEST(SortedTable, BlocksPackedBySnappyAreReadAndOtherPackingsRefused) {
             std::string::npos);
 }
 
+// A key of a megabyte and entries of four bytes that share it would take a gigabyte for each thousand of them.
+TEST(SortedTable, KeysThatGrowByWhatTheyShareAreRefused) {
+  const std::string key(4096, 'k');
+  EXPECT_EQ(read(sorted_table({{key, "value"}})), (TableEntries{{key, "value"}}));
+  EXPECT_NE(message_of<FileError>([&] {
+              read(sorted_table({{key + "k", "value"}}));
+            }).find("0 and 4097 bytes"),
+            std::string::npos);
+  EXPECT_NE(message_of<FileError>([&] {
+              read(sorted_table({{key, "value"}, {key + "k", "value"}, {"z", "value"}}));
+            }).find("4096 and 1"),
+            std::string::npos);
+}
+
+TEST(SortedTable, BlocksWithoutEntriesAreRefused) {
+  EXPECT_NE(message_of<FileError>([&] { read(hand_made(kNothing)); }).find("'ac' has no entries"), std::string::npos);
+}
+
 TEST(SortedTable, EveryChangedBitAndEveryCutIsNoticed) {
   const std::string file = hand_made(kEntries);
   const TableEntries expected = read(file);

@@ -151,6 +151,31 @@ TEST(HostilePickles, TextsAndNumbersAreBounded) {
   EXPECT_REFUSED("cos", "1 bytes were expected");
 }
 
+TEST(HostilePickles, CallsWithManyValuesAreRefusedBeforeTheyAreCopied) {
+  std::string many = "(";
+  for (int index = 0; index < 50'000; ++index) many += "N";
+  const std::string rebuild = function_of("torch._utils", "_rebuild_tensor_v2");
+  // Five bytes a call, 200 kB a copy.
+  std::string calls = many + "tq\x01" + rebuild + "q\x02";
+  for (int index = 0; index < 20'000; ++index) calls += "h\x02h\x01R";
+  EXPECT_REFUSED(calls, "calls the function torch._utils._rebuild_tensor_v2 with 50000 values");
+  EXPECT_REFUSED(many + "tQ", "refers to something that is not a storage");
+}
+
+TEST(HostilePickles, WhatManyTensorsShareIsKeptShort) {
+  const std::string long_name(65'000, '0');
+  EXPECT_REFUSED(dictionary_of({{"w", tensor_of({.storage = storage_of("FloatStorage", long_name, 4)})}}),
+                 "the name of its storage has 65000 bytes");
+  std::string many = empty_dictionary() + "(" + string_of("first") + tensor_of({}) + "q\x01";
+  for (int index = 0; index < 45'000; ++index) many += string_of("a" + std::to_string(index)) + "h\x01";
+  many += "u(";
+  for (int index = 0; index < 45'000; ++index) many += string_of("b" + std::to_string(index)) + "h\x01";
+  EXPECT_EQ(read(pickle_of(many + "u")).size(), 90'001U);
+  many += "u(";
+  for (int index = 0; index < 45'000; ++index) many += string_of("c" + std::to_string(index)) + "h\x01";
+  EXPECT_REFUSED(many + "u", "has more than 100000 tensors");
+}
+
 TEST(HostilePickles, EveryPrefixOfAGoodPickleIsRefused) {
   const std::string good = pickle_of(dictionary_of({{"w", tensor_of({})}, {"v", tensor_of({})}}));
   for (std::size_t size = 0; size < good.size(); ++size) {

@@ -44,6 +44,42 @@ TEST(TorchArchive, ReadsWhatPyTorchWrote) {
   EXPECT_EQ(tensors["nothing"].dimensions, (Dimensions{0, 4}));
 }
 
+TEST(TorchArchive, ViewsOfSeveralStoragesComeInTheOrderOfTheirNames) {
+  const TemporaryFolder folder;
+  const auto bytes_of_floats = [](const std::vector<float>& numbers) {
+    return std::string(reinterpret_cast<const char*>(numbers.data()), 4 * numbers.size());
+  };
+  const auto number_at = [](const std::string& storage, std::int64_t offset) {
+    return tensor_of({.storage = storage_of("FloatStorage", storage, 2),
+                      .offset = number_of(offset),
+                      .size = numbers_of({1}),
+                      .stride = numbers_of({1})});
+  };
+  const std::string pickle = pickle_of(dictionary_of(
+      {{"d", number_at("1", 1)}, {"a", number_at("0", 1)}, {"c", number_at("1", 0)}, {"b", number_at("0", 0)}}));
+  write_archive(
+      folder / "a.pt",
+      {{"a/data.pkl", pickle}, {"a/data/0", bytes_of_floats({10, 11})}, {"a/data/1", bytes_of_floats({20, 21})}});
+  std::vector<std::pair<std::string, float>> found;
+  for (const TorchTensor& tensor : read_torch_archive(folder / "a.pt")) {
+    found.emplace_back(tensor.name, numbers_in<float>(tensor).at(0));
+  }
+  EXPECT_EQ(found, (std::vector<std::pair<std::string, float>>{{"d", 21}, {"a", 11}, {"c", 20}, {"b", 10}}));
+}
+
+// Under the sanitizer of undefined behaviour the product of the sides was a finding.
+TEST(TorchArchive, EmptyTensorsMayHaveSidesWithoutAProduct) {
+  const TemporaryFolder folder;
+  const std::int64_t side = std::int64_t{1} << 62U;
+  const std::string view = tensor_of({.size = numbers_of({0, side, side}), .stride = numbers_of({1, side, 1})});
+  write_archive(folder / "a.pt",
+                {{"a/data.pkl", pickle_of(dictionary_of({{"w", view}}))}, {"a/data/0", std::string(16, '\0')}});
+  const std::vector<TorchTensor> tensors = read_torch_archive(folder / "a.pt");
+  ASSERT_EQ(tensors.size(), 1U);
+  EXPECT_EQ(tensors[0].dimensions, (Dimensions{0, side, side}));
+  EXPECT_TRUE(tensors[0].bytes.empty());
+}
+
 TEST(TorchArchive, GathersAViewAndReadsOneEntry) {
   const TemporaryFolder folder;
   const std::vector<float> storage{0, 1, 2, 3, 4, 5, 6, 7, 8, 9};

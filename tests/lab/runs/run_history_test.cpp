@@ -70,6 +70,22 @@ TEST_F(RunHistoryTest, AnEmptyLogIsEmptyAndAForeignOneAnError) {
   EXPECT_FALSE(message_of<FileError>([&] { read_run_history(folder_ / "nothing"); }).empty());
 }
 
+// As numbers of C++ some of these would be anything.
+TEST_F(RunHistoryTest, StepsAndCountsThatAreNoneAreRefused) {
+  for (const std::string step : {"-1", "1.5", "1e+300", "9223372036854775808", "\"1\"", "null"}) {
+    const std::string message = message_of<FileError>([&] { history_of("{\"step\":" + step + "}\n"); });
+    EXPECT_NE(message.find("a count was expected, but found " + step), std::string::npos) << message;
+    EXPECT_THROW(history_of(R"({"step":1,"eval_loss_nats":1.0,"best":true,"eval_tokens":)" + step + "}\n"), FileError);
+  }
+}
+
+// Written out by recursion this would take more stack than there is.
+TEST_F(RunHistoryTest, DeepListsAreRefusedByTheirType) {
+  const std::string deep = std::string(400'000, '[') + std::string(400'000, ']');
+  const std::string message = message_of<FileError>([&] { history_of("{\"step\":" + deep + "}\n"); });
+  EXPECT_NE(message.find("found array"), std::string::npos) << message.substr(0, 200);
+}
+
 TEST_F(RunHistoryTest, CurvesStandOverStepsTokensOrMinutes) {
   const RunHistory history = history_of(kLines);
   EXPECT_EQ(place_on(CurveAxis::steps, history.training[1]), 20.0);

@@ -80,6 +80,8 @@ TEST(DeadlineQueue, GivesThoseThatAreDueInTheirOrder) {
 }
 
 struct Post {
+  // Mail that nobody takes and who sent it hold each other.
+  ~Post() { mailbox->close(); }
   int wakes = 0;
   std::shared_ptr<Mailbox> mailbox = std::make_shared<Mailbox>([this] { ++wakes; });
   std::shared_ptr<Exchange> exchange(std::size_t unsent = 1000, std::size_t waiting = 1000000) {

@@ -1,4 +1,4 @@
-// The page as the program serves it, over a model that it trained: PAGE_TEST_PROGRAM says which program.
+// The page as the program serves it, over a model that it trained: ROUTING says which program.
 import assert from 'node:assert/strict';
 import {execFileSync, spawn, type ChildProcess} from 'node:child_process';
 import {mkdirSync, mkdtempSync, rmSync, writeFileSync} from 'node:fs';
@@ -11,8 +11,8 @@ import {setText} from '../../src/views/patterns/pattern_facts';
 import {longText, passage} from '../mock/made_up_text';
 import {eventually, openPage, useBrowser} from './support';
 
-const program = process.env['PAGE_TEST_PROGRAM'] ?? '';
-const skip = program === '' ? 'PAGE_TEST_PROGRAM names no program' : false;
+const program = process.env['ROUTING'] ?? '';
+const skip = program === '' ? 'ROUTING names no program' : false;
 let folder = '';
 let address = '';
 const children: ChildProcess[] = [];

@@ -13,7 +13,22 @@ std::int64_t of_joining(const HeadCacheShape& shape, std::int64_t of_all) {
   return (of_all * shape.rules.period_keys.front() + shape.rules.period - 1) / shape.rules.period;
 }
 
+std::int64_t bytes_of_floats(std::size_t count) {
+  return static_cast<std::int64_t>(count * sizeof(float));
+}
+
 }  // namespace
+
+std::span<const float> AttentionCache::Group::queries_of(std::int64_t sequence) const {
+  const auto index = static_cast<std::size_t>(sequence);
+  return index < last_queries.size() ? std::span<const float>(last_queries[index]) : std::span<const float>();
+}
+
+std::vector<float>& AttentionCache::Group::room_for_queries(std::int64_t sequence) {
+  const auto index = static_cast<std::size_t>(sequence);
+  if (index >= last_queries.size()) last_queries.resize(index + 1);
+  return last_queries[index];
+}
 
 void AttentionCache::add_sequence(std::int64_t sequence) {
   for (Group& group : groups_) group.heads.add_sequence(sequence);
@@ -22,25 +37,25 @@ void AttentionCache::add_sequence(std::int64_t sequence) {
 void AttentionCache::fork_sequence(std::int64_t from, std::int64_t to) {
   for (Group& group : groups_) {
     group.heads.fork_sequence(from, to);
-    if (const auto last = group.last_queries.find(from); last != group.last_queries.end()) {
-      group.last_queries[to] = last->second;
-    }
+    const std::span<const float> last = group.queries_of(from);
+    if (!last.empty()) group.room_for_queries(to) = std::vector<float>(last.begin(), last.end());
   }
 }
 
 void AttentionCache::drop_sequence(std::int64_t sequence) {
   for (Group& group : groups_) {
+    const std::span<const float> last = group.queries_of(sequence);
+    if (group.heads.is_kept(sequence)) group.kept_queries -= static_cast<std::int64_t>(last.size());
     group.heads.drop_sequence(sequence);
-    group.last_queries.erase(sequence);
+    if (!last.empty()) group.room_for_queries(sequence) = {};
   }
 }
 
 void AttentionCache::keep_sequence(std::int64_t sequence) {
   for (Group& group : groups_) {
+    if (group.heads.is_kept(sequence)) continue;
     group.heads.keep_sequence(sequence);
-    // Alone, not as a row among those that the last step read.
-    const auto last = group.last_queries.find(sequence);
-    if (last != group.last_queries.end()) last->second = last->second.clone();
+    group.kept_queries += static_cast<std::int64_t>(group.queries_of(sequence).size());
   }
 }
 
@@ -59,7 +74,7 @@ std::int64_t AttentionCache::bytes() const {
   std::int64_t total = 0;
   for (const Group& group : groups_) {
     total += group.heads.bytes();
-    for (const auto& [sequence, queries] : group.last_queries) total += static_cast<std::int64_t>(queries.nbytes());
+    for (const std::vector<float>& queries : group.last_queries) total += bytes_of_floats(queries.size());
   }
   return total;
 }
@@ -67,10 +82,7 @@ std::int64_t AttentionCache::bytes() const {
 std::int64_t AttentionCache::kept_bytes() const {
   std::int64_t total = 0;
   for (const Group& group : groups_) {
-    total += group.heads.kept_bytes();
-    for (const auto& [sequence, queries] : group.last_queries) {
-      if (group.heads.is_kept(sequence)) total += static_cast<std::int64_t>(queries.nbytes());
-    }
+    total += group.heads.kept_bytes() + group.kept_queries * std::int64_t{sizeof(float)};
   }
   return total;
 }
@@ -78,9 +90,7 @@ std::int64_t AttentionCache::kept_bytes() const {
 std::int64_t AttentionCache::bytes_of(std::int64_t sequence) const {
   std::int64_t total = 0;
   for (const Group& group : groups_) {
-    total += group.heads.bytes_of(sequence);
-    const auto last = group.last_queries.find(sequence);
-    if (last != group.last_queries.end()) total += static_cast<std::int64_t>(last->second.nbytes());
+    total += group.heads.bytes_of(sequence) + bytes_of_floats(group.queries_of(sequence).size());
   }
   return total;
 }

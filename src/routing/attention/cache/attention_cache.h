@@ -7,7 +7,7 @@
 #include <ATen/ATen.h>
 
 #include <cstdint>
-#include <map>
+#include <span>
 #include <vector>
 
 namespace routing {
@@ -45,8 +45,12 @@ class AttentionCache {
     AttendOptions options;  // with tables that are contiguous and have no graph
     KeptTables tables = {};
     KeptPlan last_plan = {};
-    // Shifted keys: by sequence, the queries [heads, dim] of its last token, which are the keys of the next.
-    std::map<std::int64_t, at::Tensor> last_queries = {};
+    // Shifted keys: by sequence, the queries [heads, dim] of its last token, which are the keys of the next. Empty
+    // where there is none yet.
+    std::vector<std::vector<float>> last_queries = {};
+    std::int64_t kept_queries = 0;  // numbers of those of kept sequences
+    std::span<const float> queries_of(std::int64_t sequence) const;
+    std::vector<float>& room_for_queries(std::int64_t sequence);
   };
   std::vector<Group> groups_;
 };

@@ -2,8 +2,10 @@
 
 #include "routing/core/base64.h"
 #include "routing/core/error.h"
+#include "routing/core/utf8.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <string>
 #include <string_view>
@@ -30,6 +32,21 @@ bool is_one_character(std::string_view text) {
 
 Json replace(const char* kind, const char* pattern, const char* content) {
   return {{"type", "Replace"}, {"pattern", {{kind, pattern}}}, {"content", content}};
+}
+
+// What every later step takes for granted: texts that JSON can hold, scores that can be compared, and pieces short
+// enough that all the ways to cut them can be tried. SentencePiece makes pieces of at most some dozen letters.
+void require_plain_pieces(const SentencePieceModel& model) {
+  constexpr std::size_t kLongest = 4096;
+  for (std::size_t id = 0; id < model.pieces.size(); ++id) {
+    const Piece& piece = model.pieces[id];
+    require<InputError>(!first_invalid_utf8(piece.text), "piece ", id,
+                        " of the SentencePiece model is not UTF-8, which a tokenizer.json has to be");
+    require<InputError>(std::isfinite(piece.score), "piece ", id, " of the SentencePiece model has the score ",
+                        piece.score, ", but finite numbers are expected; the file is damaged");
+    require<InputError>(piece.text.size() <= kLongest, "piece ", id, " of the SentencePiece model has ",
+                        piece.text.size(), " bytes, but at most ", kLongest, " are expected; the file is damaged");
+  }
 }
 
 // SentencePiece finds user-defined pieces before it changes characters, a tokenizer.json after. That is the same where
@@ -188,6 +205,7 @@ Json pre_tokenizer_of(const SentencePieceModel& model) {
 }  // namespace
 
 SubwordsJson subwords_json(SentencePieceModel model) {
+  require_plain_pieces(model);
   require<InputError>(model.algorithm == kUnigram || model.algorithm == kBytePairEncoding,
                       "the SentencePiece model is of algorithm ", model.algorithm,
                       ", but a tokenizer.json has unigram (1) and BPE (2); train one of these");

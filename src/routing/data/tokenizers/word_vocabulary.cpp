@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::array<bool, 256> kIsSpace = [] {
   std::array<bool, 256> is_space{};
-  for (const unsigned char space : {' ', '\t', '\n', '\v', '\f', '\r'}) is_space[space] = true;
+  for (const char space : {' ', '\t', '\n', '\v', '\f', '\r'}) is_space[static_cast<unsigned char>(space)] = true;
   return is_space;
 }();
 

@@ -17,6 +17,10 @@ constexpr std::size_t kTrailerBytes = 5;      // packing and checksum after each
 constexpr std::size_t kBlockBytes = 262'144;  // TensorFlow's blocks; readers take any
 constexpr std::size_t kEntriesPerRestart = 16;
 constexpr std::uint8_t kSnappy = 1;
+// An entry of a few bytes may share a key of any length with the one before. These bound what a file can make us keep:
+// names of variables have some hundred bytes.
+constexpr std::size_t kLongestKey = 4096;
+constexpr std::size_t kMostEntries = 1'000'000;
 
 struct BlockPlace {
   std::uint64_t offset = 0;
@@ -67,6 +71,10 @@ void append_entries(const std::string& block, const std::string& where, TableEnt
     const std::uint64_t value_bytes = cursor.varint();
     require<FileError>(shared <= key.size(), where, ": an entry shares ", shared, " bytes with the key before, which ",
                        "has ", key.size(), "; the file is damaged, fetch it again");
+    require<FileError>(own <= kLongestKey - std::min<std::uint64_t>(shared, kLongestKey), where, ": a key has ", shared,
+                       " and ", own, " bytes, but at most ", kLongestKey, " were expected; the file is a trap");
+    require<FileError>(entries.size() < kMostEntries, where, ": has more than ", kMostEntries,
+                       " entries; the file is a trap");
     key.resize(shared);
     key += cursor.text(own);
     require<FileError>(entries.empty() || entries.back().first < key, where, ": key '", key, "' does not come after '",
@@ -144,10 +152,13 @@ TableEntries read_sorted_table(std::span<const std::byte> file, const std::strin
   TableEntries entries;
   for (const auto& [last_key, text] : index) {
     ByteCursor cursor(std::as_bytes(std::span(text)), where);
+    const std::size_t before = entries.size();
     append_entries(checked_block(file, read_place(cursor), where), where, entries);
-    require<FileError>(entries.empty() || entries.back().first <= last_key, where, ": key '",
-                       entries.empty() ? "" : entries.back().first, "' lies in a block that ends before '", last_key,
-                       "'; the file is damaged, fetch it again");
+    // Keys ascend, so that no block with entries is read twice; one without could be, as often as the index names it.
+    require<FileError>(entries.size() > before, where, ": the block that ends before '", last_key,
+                       "' has no entries; the file is damaged, fetch it again");
+    require<FileError>(entries.back().first <= last_key, where, ": key '", entries.back().first,
+                       "' lies in a block that ends before '", last_key, "'; the file is damaged, fetch it again");
   }
   return entries;
 }

@@ -13,6 +13,9 @@ namespace {
 constexpr std::size_t kMostValues = 4'000'000;
 constexpr std::size_t kDeepestStack = 100'000;
 constexpr std::uint64_t kLongestText = 65'536;
+// What a tensor is made of. A call takes a few bytes and may name a tuple that is there already, however long: without
+// this bound a short pickle would have us copy it without end.
+constexpr std::size_t kMostArguments = 7;
 
 enum Opcode : std::uint8_t {
   kMark = '(',
@@ -200,11 +203,12 @@ void PickleMachine::extend_dictionary(const std::vector<PickleId>& keys_and_valu
 // ('storage', class, number, device, count)
 void PickleMachine::refer_to_storage() {
   const PickleValue& tuple = top(PickleKind::tuple, "refers to a storage by a tuple");
-  const std::vector<PickleId> items = tuple.items;
-  pop();
   constexpr std::array kKinds{PickleKind::text, PickleKind::function, PickleKind::text, PickleKind::text,
                               PickleKind::integer};
-  bool fits = items.size() == kKinds.size();
+  if (tuple.items.size() != kKinds.size()) refuse("refers to something that is not a storage");
+  const std::vector<PickleId> items = tuple.items;
+  pop();
+  bool fits = true;
   for (std::size_t index = 0; fits && index < kKinds.size(); ++index) {
     fits = values_[items[index]].kind == kKinds[index];
   }
@@ -218,6 +222,8 @@ void PickleMachine::call() {
   const std::string name = described(values_[function]);
   if (values_[function].kind != PickleKind::function) refuse("calls " + name);
   if (values_[arguments].kind != PickleKind::tuple) refuse("calls " + name + " with " + described(values_[arguments]));
+  const std::size_t count = values_[arguments].items.size();
+  if (count > kMostArguments) refuse("calls " + name + " with " + std::to_string(count) + " values");
   const std::vector<PickleId> items = values_[arguments].items;
   const std::string& called = values_[function].text;
   if (called == kOrderedDict) {

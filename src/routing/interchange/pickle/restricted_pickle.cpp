@@ -25,7 +25,10 @@ constexpr std::array kClasses{StorageClass{"torch.FloatStorage", NumberType::flo
                               StorageClass{"torch.ByteStorage", NumberType::uint8},
                               StorageClass{"torch.BoolStorage", NumberType::boolean}};
 
+// Entries of a pickle are short, and may all name the same tensor: these bound what we keep of each, and of how many.
 constexpr std::size_t kMostDimensions = 64;
+constexpr std::size_t kLongestStorageName = 64;
+constexpr std::size_t kMostTensors = 100'000;
 
 class TensorReader {
  public:
@@ -63,6 +66,9 @@ class TensorReader {
     require<FileError>(found != nullptr, where, ": its storage is of the class ", wanted, ", which is none");
     tensor.type = found->type;
     tensor.storage = item(storage.items[2]).text;
+    require<FileError>(tensor.storage.size() <= kLongestStorageName, where, ": the name of its storage has ",
+                       tensor.storage.size(), " bytes, but at most ", kLongestStorageName,
+                       " were expected; the file is a trap");
     tensor.storage_count = whole_number(where + ": the count of its storage", item(storage.items[4]));
   }
 
@@ -150,6 +156,8 @@ std::vector<PickledTensor> read_pickled_tensors(std::span<const std::byte> pickl
     require<FileError>(value.kind == PickleKind::tensor, where, ": entry '", key.text, "' is ", described(value),
                        ", but a tensor was expected; the entries are ", keys_text(machine, dictionary),
                        "; name the one with the model's state_dict as `entry`");
+    require<FileError>(tensors.size() < kMostTensors, where, ": has more than ", kMostTensors,
+                       " tensors; the file is a trap");
     require<FileError>(names.insert(key.text).second, where, ": has two tensors named '", key.text, "'");
     tensors.push_back(reader.read(key.text, value));
   }

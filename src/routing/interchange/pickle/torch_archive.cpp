@@ -124,6 +124,7 @@ class Archive {
   std::string root_;  // with its slash
 };
 
+// Of a tensor with numbers: the sides of an empty one may have no product that can be counted.
 bool is_without_gaps(const PickledTensor& tensor) {
   std::int64_t expected = 1;
   for (std::size_t axis = tensor.dimensions.size(); axis > 0; --axis) {
@@ -138,8 +139,9 @@ std::vector<std::byte> gathered(const PickledTensor& tensor, const std::vector<s
   const std::uint64_t count = *count_of(tensor.dimensions);
   const std::uint64_t width = bytes_of(tensor.type);
   std::vector<std::byte> bytes(count * width);
+  if (count == 0) return bytes;
   if (is_without_gaps(tensor)) {
-    if (count > 0) std::memcpy(bytes.data(), storage.data() + tensor.offset * width, bytes.size());
+    std::memcpy(bytes.data(), storage.data() + tensor.offset * width, bytes.size());
     return bytes;
   }
   std::vector<std::uint64_t> place(tensor.dimensions.size(), 0);
@@ -178,6 +180,7 @@ std::vector<TorchTensor> read_torch_archive(const std::filesystem::path& path, c
   const std::vector<PickledTensor> pickled = read_pickled_tensors(archive.read("data.pkl"), archive.where(), entry);
   std::vector<TorchTensor> tensors;
   std::uint64_t total = 0;
+  std::map<std::string, std::vector<std::size_t>> views;  // of each storage
   for (const PickledTensor& tensor : pickled) {
     total += *count_of(tensor.dimensions) * bytes_of(tensor.type);
     require<FileError>(total <= kMostCopies * archive.size(), archive.where(), ": its tensors have more than ",
@@ -187,10 +190,13 @@ std::vector<TorchTensor> read_torch_archive(const std::filesystem::path& path, c
                        archive.where(), ": tensor '", tensor.name, "': storage ", tensor.storage, " has ", bytes,
                        " bytes, but ", tensor.storage_count, " numbers of ", name_of(tensor.type),
                        " were expected; the file is damaged");
-    tensors.push_back({.name = tensor.name,
-                       .type = tensor.type,
-                       .dimensions = tensor.dimensions,
-                       .bytes = gathered(tensor, archive.read(storage_name(tensor)))});
+    views[storage_name(tensor)].push_back(tensors.size());
+    tensors.push_back({.name = tensor.name, .type = tensor.type, .dimensions = tensor.dimensions, .bytes = {}});
+  }
+  // Each storage is read once: thousands of small views of one large storage would take hours otherwise.
+  for (const auto& [storage, indices] : views) {
+    const std::vector<std::byte> numbers = archive.read(storage);
+    for (const std::size_t index : indices) tensors[index].bytes = gathered(pickled[index], numbers);
   }
   return tensors;
 }
