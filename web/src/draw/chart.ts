@@ -17,6 +17,7 @@ export interface ChartSpec {
   xLog: boolean;
   yLog: boolean;
   smoothing: number;
+  showsStart: boolean;      // also where it is far above the rest
   zoom: Range | undefined;  // of x
   letters: number;          // their height in pixels
   names: boolean;           // at the ends of the lines
@@ -33,7 +34,7 @@ const settlingShare = 0.025;
 function yRange(spec: ChartSpec, x: Range): Range | undefined {
   const all: number[] = [];
   const settled: number[] = [];
-  const settledAt = spec.zoom ? x.least : x.least + (x.most - x.least) * settlingShare;
+  const settledAt = spec.zoom || spec.showsStart ? x.least : x.least + (x.most - x.least) * settlingShare;
   for (const curve of spec.curves) {
     for (const points of [curve.line, curve.dots]) {
       points.x.forEach((at, index) => {

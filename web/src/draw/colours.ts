@@ -44,6 +44,11 @@ export function groupTint(group: number, colours: Palette): string {
   return mix(colours.paper, hue, [tintShare, tintShare * 1.3, tintShare * 0.55][round]!);
 }
 
+// The same where only a few groups are shown.
+export function strongTint(group: number, colours: Palette): string {
+  return mix(colours.paper, colours.hues[group % hueCount]!, tintShare * 1.3);
+}
+
 // What a head reads: the root of a weight over the largest one, so that small weights are seen at all.
 export function readTint(share: number, colours: Palette): string {
   return mix(colours.paper, colours.read, Math.sqrt(Math.max(0, Math.min(1, share))));

@@ -47,7 +47,8 @@ export function go(next: Place, options: {replace?: boolean} = {}): void {
 export function setValues(values: Record<string, string | number>, options: {replace?: boolean} = {replace: true}): void {
   const texts = Object.fromEntries(Object.entries(values).map(([name, value]) => [name, String(value)]));
   const {view, values: old} = place.peek();
-  go({view, values: {...old, ...texts}}, options);
+  const all = Object.entries({...old, ...texts}).filter(([, value]) => value !== '');
+  go({view, values: Object.fromEntries(all)}, options);
 }
 
 export function lastPlaceOf(view: ViewName): Place {

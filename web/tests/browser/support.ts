@@ -53,6 +53,8 @@ export async function openPage(address: string, hash: string, view: View = {}): 
   page.on('request', (request) => {
     if (!request.url().startsWith(address) && !/^(blob|data):/.test(request.url())) complain(`request to ${request.url()}`);
   });
+  // Machines that test are busy.
+  page.setDefaultTimeout(90_000);
   await page.setViewportSize({width: view.width ?? 1280, height: view.height ?? 800});
   await page.emulateMedia({colorScheme: view.isDark ? 'dark' : 'light', reducedMotion: 'reduce'});
   const {text} = view;
@@ -80,7 +82,7 @@ export async function withPage(hash: string, use: (opened: Opened) => Promise<vo
 }
 
 export async function eventually(check: () => Promise<boolean> | boolean, what: string): Promise<void> {
-  const end = Date.now() + 20_000;
+  const end = Date.now() + 90_000;
   while (!await check()) {
     if (Date.now() > end) assert.fail(`never: ${what}`);
     await new Promise((resolve) => setTimeout(resolve, 30));

@@ -4,7 +4,7 @@ import {readFileSync} from 'node:fs';
 import test from 'node:test';
 
 import {contrast, hexOf, mix, parseHex, themePairs} from '../../src/draw/colour_math';
-import {groupColour, groupTint, hueCount, readTint, type Palette} from '../../src/draw/colours';
+import {groupColour, groupTint, hueCount, readTint, strongTint, type Palette} from '../../src/draw/colours';
 import {heatColour} from '../../src/views/training/heat_scale';
 
 const pairs = themePairs(readFileSync('src/styles/theme.css', 'utf8'));
@@ -55,8 +55,10 @@ for (const theme of themes) {
       assert.ok(found >= 4.5, `read ${share}: ${found.toFixed(2)}`);
     }
     for (let group = 0; group < 3 * hueCount; ++group) {
-      const found = contrast(colours.ink, groupTint(group, colours));
-      assert.ok(found >= 4.5, `cluster ${group}: ${found.toFixed(2)}`);
+      for (const tint of [groupTint(group, colours), strongTint(group, colours)]) {
+        const found = contrast(colours.ink, tint);
+        assert.ok(found >= 4.5, `cluster ${group}: ${found.toFixed(2)}`);
+      }
     }
   });
 

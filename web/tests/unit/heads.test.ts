@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 
-import {allAtOnce, distanceBins, firstHead, heaviestFirst, meanDistance, neighbours, sizesOf, summaryPath, weightByDistance} from '../../src/views/attention/head_facts';
+import {allAtOnce, distanceBins, firstHead, heaviestFirst, meanDistance, neighbours, sizesOf, summaryPath, surroundings, weightByDistance} from '../../src/views/attention/head_facts';
 import {stepHead} from '../../src/views/attention/head_matrix';
 import {selectionOf} from '../../src/views/attention/use_selection';
 
@@ -50,6 +50,12 @@ test('neighbours in a cluster are the nearest members on either side', () => {
   assert.deepEqual(sizesOf(clusters, 3), [{cluster: 1, members: 3}, {cluster: 0, members: 2}, {cluster: 2, members: 0}]);
 });
 
+test('surroundings are the letters next to a token, on either side', () => {
+  const pieces = ['The', ' quick', '', ' brown', ' fox'];
+  assert.deepEqual(surroundings(pieces, 3, 4), {before: 'uick', after: ' fox'});
+  assert.deepEqual(surroundings(pieces, 0, 99), {before: '', after: ' quick brown fox'});
+});
+
 test('steps between heads stay inside, also where layers have different numbers of heads', () => {
   assert.deepEqual(stepHead(layers, {layer: 1, head: 2}, 1, 0), {layer: 2, head: 0});
   assert.deepEqual(stepHead(layers, {layer: 1, head: 2}, 0, 1), {layer: 1, head: 2});
@@ -58,6 +64,6 @@ test('steps between heads stay inside, also where layers have different numbers 
 
 test('an address that names no such head or token chooses ones that are there', () => {
   const chosen = selectionOf({layer: '9', head: '1', at: '500', by: 'clusters', cluster: '99'}, layers, 20);
-  assert.deepEqual({...chosen}, {layer: 1, head: 1, position: 20, isRouted: true, pattern: 'routing', clusters: 8, mode: 'clusters', only: undefined});
+  assert.deepEqual({...chosen}, {layer: 1, head: 1, position: 20, isRouted: true, pattern: 'routing', clusters: 8, mode: 'clusters', only: undefined, showsAll: true});
   assert.equal(selectionOf({layer: '0', head: '0', by: 'clusters'}, layers, 20).mode, 'reads');
 });

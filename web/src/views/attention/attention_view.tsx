@@ -21,6 +21,9 @@ const modes: readonly {value: Mode; name: string}[] = [{value: 'reads', name: 'W
 const mostArcs = 12;
 const typingPause = 60;
 
+const clusterNames = (all: readonly number[]) => all.length === 1 ? `cluster ${all[0]}` :
+  `clusters ${all.slice(0, -1).join(', ')} and ${all.at(-1)}`;
+
 function NoText(props: {kind: string}) {
   return (
     <p class="empty">
@@ -61,11 +64,12 @@ export function AttentionView() {
   const own = clusters.value?.key === `${layer}/${head}` ? clusters.value.of : undefined;
   const sorted = useMemo(() => now ? heaviestFirst(now.reads) : [], [now]);
   const largest = sorted[0]?.weight ?? 0;
+  const shownClusters = chosen.only !== undefined ? [chosen.only] : chosen.showsAll ? undefined : own?.[Math.min(position, tokens - 1)] ?? [];
   const shading: Shading = useMemo(() => {
-    if (mode === 'clusters') return own ? {kind: 'clusters', of: own, only: chosen.only} : {kind: 'none'};
+    if (mode === 'clusters') return own ? {kind: 'clusters', of: own, only: shownClusters} : {kind: 'none'};
     if (!now) return {kind: 'none'};
     return {kind: 'reads', weights: new Map(now.reads.map((read) => [read.position, read.weight])), largest};
-  }, [mode, own, chosen.only, now]);
+  }, [mode, own, chosen.only, chosen.showsAll, chosen.showsAll ? 0 : position, now]);
   const arcs = useMemo(() => showsArcs && mode === 'reads' ?
     sorted.slice(0, mostArcs).map((read) => ({token: read.position + 1, share: read.weight / largest})) : [],
                        [showsArcs, mode, sorted]);
@@ -124,7 +128,8 @@ export function AttentionView() {
                 {mode === 'reads' ? <Check label="Arcs" checked={showsArcs} onChange={setArcs} /> : null}
               </div>
               {mode === 'clusters' && own ? (
-                <ClusterPanel of={own} count={chosen.clusters} token={Math.min(position, tokens - 1)} only={chosen.only}
+                <ClusterPanel of={own} count={chosen.clusters} token={Math.min(position, tokens - 1)} only={chosen.only} showsAll={chosen.showsAll}
+                              onAll={(showsAll) => select({showsAll, only: undefined})}
                               onOnly={(only) => select({only})} onGo={(to) => select({position: to})} />
               ) : null}
               {mode === 'reads' && now ? (
@@ -132,9 +137,9 @@ export function AttentionView() {
                   <p class="soft small">
                     {now.reads.length === 0 ? 'It reads nothing here.' :
                       `It reads ${whole(now.reads.length)} tokens, ${whole(meanDistance(position, now.reads))} back on average` +
-                      `${now.clusters?.length ? `, through cluster ${now.clusters.join(', ')}` : ''}.`}
+                      `${now.clusters?.length ? `, through ${clusterNames(now.clusters)}` : ''}.`}
                   </p>
-                  <ReadList reads={now.reads} position={position} onMark={setMarked} onGo={(to) => select({position: to})} />
+                  <ReadList reads={now.reads} pieces={about.answer.pieces} position={position} onMark={setMarked} onGo={(to) => select({position: to})} />
                 </>
               ) : null}
             </aside>

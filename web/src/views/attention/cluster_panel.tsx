@@ -1,12 +1,17 @@
 // The clusters of a routed head: how many tokens each has, and the way from member to member.
 import {groupColour, palette} from '../../draw/colours';
+import {Segments} from '../../ui/controls';
 import {plural, whole} from '../../ui/format';
 import {themeChanges} from '../../ui/theme';
 import {neighbours, sizesOf} from './head_facts';
 
+const choices = [
+  {value: 'all', name: 'All'}, {value: 'own', name: "This token's"}, {value: 'one', name: 'One'},
+] as const;
+
 export function ClusterPanel(props: {
-  of: readonly number[][]; count: number; token: number; only: number | undefined;
-  onOnly: (cluster: number | undefined) => void; onGo: (token: number) => void;
+  of: readonly number[][]; count: number; token: number; only: number | undefined; showsAll: boolean;
+  onAll: (showsAll: boolean) => void; onOnly: (cluster: number | undefined) => void; onGo: (token: number) => void;
 }) {
   void themeChanges.value;
   const colours = palette();
@@ -18,6 +23,8 @@ export function ClusterPanel(props: {
   const unrouted = of.filter((each) => each.length === 0).length;
   return (
     <section class="clusters" aria-label="Clusters">
+      <Segments label="Coloured" choices={choices} value={only !== undefined ? 'one' : props.showsAll ? 'all' : 'own'}
+                onChange={(value) => value === 'one' ? props.onOnly(followed) : props.onAll(value === 'all')} />
       <div class="toolbar">
         <button type="button" disabled={previous === undefined} onClick={() => previous !== undefined && props.onGo(previous)}>
           <kbd>[</kbd> Previous

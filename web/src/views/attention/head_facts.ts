@@ -56,6 +56,14 @@ export function allAtOnce(layers: readonly LayerInfo[], tokens: number): boolean
   return unbounded * tokens <= 200_000;
 }
 
+// What stands around a token, so that one recognises its place: a letter alone says nothing.
+export function surroundings(pieces: readonly string[], position: number, letters: number): {before: string; after: string} {
+  let [before, after] = ['', ''];
+  for (let at = position - 1; at >= 0 && before.length < letters; --at) before = pieces[at]! + before;
+  for (let at = position + 1; at < pieces.length && after.length < letters; ++at) after += pieces[at]!;
+  return {before: before.slice(-letters), after: after.slice(0, letters)};
+}
+
 // The members of a cluster before and after a token; undefined at the ends.
 export function neighbours(clusters: readonly number[][], cluster: number, token: number) {
   const scan = (step: number): number | undefined => {

@@ -42,7 +42,7 @@ export function HeadMatrix(props: {
   };
   return (
     <div class="heads" role="radiogroup" aria-label="Layer and head" ref={box} onKeyDown={onKeyDown}
-         style={{gridTemplateColumns: `auto repeat(${columns}, minmax(2rem, 1fr))`}}>
+         style={{gridTemplateColumns: `auto repeat(${columns}, minmax(1.5rem, 1fr))`}}>
       <span class="corner label" aria-hidden="true">layer</span>
       {Array.from({length: columns}, (_, column) => <span key={column} class="column label" aria-hidden="true">{column}</span>)}
       {layers.map(({layer, heads}, row) => (

@@ -12,7 +12,7 @@ function marksOf(shading: Shading): {position: number; strength: number; group: 
   if (shading.kind === 'none') return [];
   const marks: {position: number; strength: number; group: number | undefined}[] = [];
   shading.of.forEach((own, position) => {
-    const group = shading.only === undefined ? own[0] : own.includes(shading.only) ? shading.only : undefined;
+    const group = shading.only === undefined ? own[0] : own.find((cluster) => shading.only?.includes(cluster));
     if (group !== undefined) marks.push({position, strength: shading.only === undefined ? 0.5 : 1, group});
   });
   return marks;

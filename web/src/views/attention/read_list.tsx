@@ -3,12 +3,30 @@ import {useState} from 'preact/hooks';
 
 import type {Read} from '../../api/types';
 import {visible, whole} from '../../ui/format';
-import {heaviestFirst} from './head_facts';
+import {heaviestFirst, surroundings} from './head_facts';
 
 const shortList = 60;
+const around = 16;
+
+// One line: ends of lines are signs, other white space is what it is.
+const inLine = (text: string) => text.replace(/\s*\n\s*/g, ' ↵ ').replace(/\t/g, ' ');
+
+function Piece(props: {read: Read; pieces: readonly string[]}) {
+  const {position, token} = props.read;
+  if (position < 0) return <span class="soft">the start</span>;
+  const {before, after} = surroundings(props.pieces, position, around);
+  const own = props.pieces[position] || token;
+  return (
+    <>
+      <span class="around before"><bdi>{inLine(before)}</bdi></span>
+      <b>{own.trim() === '' ? visible(own) : inLine(own)}</b>
+      <span class="around">{inLine(after)}</span>
+    </>
+  );
+}
 
 export function ReadList(props: {
-  reads: readonly Read[]; position: number; onMark: (position: number | undefined) => void; onGo: (position: number) => void;
+  reads: readonly Read[]; pieces: readonly string[]; position: number; onMark: (position: number | undefined) => void; onGo: (position: number) => void;
 }) {
   const [isLong, setLong] = useState(false);
   const {reads, position} = props;
@@ -29,7 +47,7 @@ export function ReadList(props: {
                 <span class="bar-of" style={{width: `${largest > 0 ? read.weight / largest * 100 : 0}%`}} />
                 <span>{read.weight.toFixed(4)}</span>
               </td>
-              <td class="piece"><code>{read.position < 0 ? 'start' : visible(read.token)}</code></td>
+              <td class="piece"><Piece read={read} pieces={props.pieces} /></td>
               <td class="number">
                 {read.position < 0 ? '' : (
                   <button type="button" class="plain tight" title="Choose this token" onClick={() => props.onGo(read.position)}

@@ -1,9 +1,9 @@
 // What the background of each token says: the weight with which it is read, or its clusters.
-import {groupTint, readTint, type Palette} from '../../draw/colours';
+import {groupTint, readTint, strongTint, type Palette} from '../../draw/colours';
 
 export type Shading =
     {kind: 'reads'; weights: ReadonlyMap<number, number>; largest: number} |
-    {kind: 'clusters'; of: readonly number[][]; only: number | undefined} |
+    {kind: 'clusters'; of: readonly number[][]; only: readonly number[] | undefined} |
     {kind: 'none'};
 
 // The colours of a token's background from top to bottom; none where it has none. Position -1 is the start.
@@ -16,7 +16,7 @@ export function bandsOf(shading: Shading, position: number, colours: Palette): s
     case 'clusters': {
       const own = shading.of[position] ?? [];
       if (shading.only === undefined) return own.map((cluster) => groupTint(cluster, colours));
-      return own.includes(shading.only) ? [groupTint(shading.only, colours)] : [];
+      return own.filter((cluster) => shading.only?.includes(cluster)).map((cluster) => strongTint(cluster, colours));
     }
     default: return [];
   }

@@ -5,7 +5,10 @@ import {firstHead} from './head_facts';
 import type {HeadChoice} from './head_matrix';
 
 export type Mode = 'reads' | 'clusters';
-export interface Selection extends HeadChoice { position: number; mode: Mode; only: number | undefined; isRouted: boolean; pattern: string; clusters: number }
+export interface Selection extends HeadChoice { position: number; mode: Mode; only: number | undefined; showsAll: boolean; isRouted: boolean; pattern: string; clusters: number }
+
+// With more clusters than this, all of them at once are noise: those of the chosen token are shown then.
+const mostColours = 32;
 
 export function selectionOf(values: Readonly<Record<string, string>>, layers: readonly LayerInfo[], tokens: number): Selection {
   const usual = firstHead(layers);
@@ -18,14 +21,16 @@ export function selectionOf(values: Readonly<Record<string, string>>, layers: re
   const only = numberAt(values, 'cluster');
   return {...choice, position, isRouted, pattern: info?.pattern ?? '', clusters: info?.clusters ?? 0,
           mode: values['by'] === 'clusters' && isRouted ? 'clusters' : 'reads',
+          showsAll: values['show'] === undefined ? (info?.clusters ?? 0) <= mostColours : values['show'] === 'all',
           only: only !== undefined && only < (info?.clusters ?? 0) ? only : undefined};
 }
 
-export function select(part: {position?: number; head?: HeadChoice; mode?: Mode; only?: number | undefined}): void {
+export function select(part: {position?: number; head?: HeadChoice; mode?: Mode; only?: number | undefined; showsAll?: boolean}): void {
   const values: Record<string, string | number> = {};
   if (part.position !== undefined) values['at'] = part.position;
-  if (part.head) Object.assign(values, {layer: part.head.layer, head: part.head.head, cluster: ''});
+  if (part.head) Object.assign(values, {layer: part.head.layer, head: part.head.head, cluster: '', show: ''});
   if (part.mode) values['by'] = part.mode === 'reads' ? '' : part.mode;
+  if (part.showsAll !== undefined) values['show'] = part.showsAll ? 'all' : 'own';
   if ('only' in part) values['cluster'] = part.only ?? '';
   setValues(values);
 }

@@ -1,5 +1,6 @@
 // One token: how likely it was, and what the model would have written instead.
 import {digits, percent, visible} from '../../ui/format';
+import {alternatives} from './settings';
 import type {Looked} from './token_text';
 import {bitsOf, levelOf, tokenLabel, unitBits, type Token} from './units';
 
@@ -33,7 +34,9 @@ function Alternatives(props: {token: Token; onReplace: ((text: string) => void) 
 
 function One(props: {token: Token; onReplace: ((text: string) => void) | undefined}) {
   const {token} = props;
-  const rank = token.others.findIndex((other) => other.text === token.text);
+  // Where it is none of the likeliest, the server adds it as one more.
+  const place = token.others.findIndex((other) => other.text === token.text);
+  const rank = place < alternatives ? place : -1;
   return (
     <div class="one-token">
       {token.logprob === null ? <p class="soft">It has no probability.</p> : (
@@ -43,7 +46,7 @@ function One(props: {token: Token; onReplace: ((text: string) => void) | undefin
             <dt>Bits</dt>
             <dd><span class={`patch heat-${levelOf(bitsOf(token.logprob))}`} />{digits(bitsOf(token.logprob), 3)}</dd>
           </div>
-          <div><dt>Rank</dt><dd>{rank >= 0 ? rank + 1 : `below ${token.others.length}`}</dd></div>
+          <div><dt>Rank</dt><dd>{rank >= 0 ? rank + 1 : `below ${Math.min(alternatives, token.others.length)}`}</dd></div>
         </dl>
       )}
       <Alternatives token={token} onReplace={props.onReplace} />

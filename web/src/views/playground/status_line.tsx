@@ -1,6 +1,6 @@
 // How fast it goes and what it used.
 import type {Usage} from '../../api/types';
-import {digits, duration, plural} from '../../ui/format';
+import {digits, duration, plural, whole} from '../../ui/format';
 import type {Activity, Speed} from './generation';
 
 const reasons: Record<string, string> = {
@@ -11,6 +11,8 @@ export function finishText(finish: string | null): string {
   return finish === null ? '' : reasons[finish] ?? finish;
 }
 
+const rate = (perSecond: number) => perSecond >= 1000 ? whole(perSecond) : digits(perSecond, 3);
+
 export function StatusLine(props: {
   activity: Activity; speed: Speed | undefined; usage: Usage | undefined; finish: string | null;
 }) {
@@ -20,7 +22,7 @@ export function StatusLine(props: {
   }
   if (!speed) return <p class="status soft" />;
   const parts: string[] = [];
-  if (speed.tokens > 1 && speed.seconds > 0) parts.push(`${digits((speed.tokens - 1) / speed.seconds, 3)} tokens/s`);
+  if (speed.tokens > 1 && speed.seconds > 0) parts.push(`${rate((speed.tokens - 1) / speed.seconds)} tokens/s`);
   if (speed.first !== null) parts.push(`first after ${duration(speed.first)}`);
   if (usage) {
     const cached = usage.prompt_tokens_details?.cached_tokens ?? 0;

@@ -2,13 +2,14 @@
 import {groupColour, type Palette} from '../../draw/colours';
 import type {Curve} from '../../draw/chart';
 import type {Run} from '../../api/types';
-import {digits, duration, scaled} from '../../ui/format';
+import {digits, duration, scaled, whole} from '../../ui/format';
 import {pointsOf, type RunLog} from './metrics';
 
 export type XKind = 'step' | 'tokens' | 'seconds';
 // `isSteep` falls by powers of ten: it is drawn by its logarithm unless the reader says otherwise. `isOptional` is not shown
-// where no run logs it; an `isCount` has nothing to smooth.
-export interface ChartKind { key: string; title: string; train: string; held?: string; isMain?: boolean; isOptional?: boolean; isCount?: boolean; isSteep?: boolean; yText: (value: number) => string }
+// where no run logs it; what `isExact` is neither
+// smoothed nor cut at its beginning.
+export interface ChartKind { key: string; title: string; train: string; held?: string; isMain?: boolean; isOptional?: boolean; isExact?: boolean; isSteep?: boolean; yText: (value: number) => string }
 
 export const xNames: Record<XKind, string> = {step: 'steps', tokens: 'tokens', seconds: 'time'};
 
@@ -17,19 +18,22 @@ export function xText(kind: XKind, value: number): string {
   return scaled(value);
 }
 
-const number = (value: number) => value !== 0 && Math.abs(value) < 1e-3 ? digits(value, 2) : String(Number(value.toPrecision(4)));
+function number(value: number): string {
+  const size = Math.abs(value);
+  return size >= 1e4 ? scaled(value) : size >= 1000 ? whole(value) : size !== 0 && size < 1e-3 ? digits(value, 2) : String(Number(value.toPrecision(4)));
+}
 
 export const smallCharts: readonly ChartKind[] = [
-  {key: 'rate', title: 'learning rate', train: 'learning_rate', yText: number},
+  {key: 'rate', title: 'learning rate', train: 'learning_rate', isExact: true, yText: number},
   {key: 'speed', title: 'tokens per second', train: 'tokens_per_second', yText: scaled},
   {key: 'norm', title: 'gradient norm', train: 'gradient_norm', yText: number},
-  {key: 'dead', title: 'dead centroids', train: 'routing_dead_centroids', isOptional: true, isCount: true, yText: number},
+  {key: 'dead', title: 'dead centroids', train: 'routing_dead_centroids', isOptional: true, isExact: true, yText: number},
 ];
 
 const unitNames: Record<string, string> = {bits_per_byte: 'bits per byte', bits_per_dim: 'bits per dim', perplexity: 'perplexity'};
 
 export function unitName(run: Run): string {
-  return run.unit_name ?? unitNames[run.unit ?? ''] ?? run.unit?.replaceAll('_', ' ') ?? '';
+  return unitNames[run.unit ?? ''] ?? run.unit_name ?? run.unit?.replaceAll('_', ' ') ?? '';
 }
 
 // One chart for each unit: runs of different units share no axis.

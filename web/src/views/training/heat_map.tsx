@@ -15,7 +15,7 @@ import {heatColour, isDead, timesFair} from './heat_scale';
 interface Field { left: number; top: number; width: number; height: number; columns: number; rows: number }
 
 function fieldOf(size: Size, letters: number, history: ClusterHistory, clusters: number): Field {
-  const left = letters * 2;
+  const left = letters * 2.2;
   return {left, top: 1, width: size.width - left - 1, height: size.height - letters * 1.8 - 1, columns: history.steps.length, rows: clusters};
 }
 
@@ -31,8 +31,9 @@ function paintHeat(pen: Pen, field: Field, letters: number, colours: Palette, sh
     }
   }
   const style = {size: letters, colour: colours.soft};
-  pen.letters('0', field.left - letters * 0.4, field.top + high / 2, {...style, align: 'end', middle: true});
-  pen.letters(String(field.rows - 1), field.left - letters * 0.4, field.top + field.height - high / 2, {...style, align: 'end', middle: true});
+  const edge = Math.max(high / 2, letters * 0.5);
+  pen.letters('0', field.left - letters * 0.4, field.top + edge, {...style, align: 'end', middle: true});
+  pen.letters(String(field.rows - 1), field.left - letters * 0.4, field.top + field.height - edge, {...style, align: 'end', middle: true});
   const baseline = field.top + field.height + letters * 1.3;
   const [first, last] = [history.steps[0], history.steps.at(-1)];
   if (first !== undefined) pen.letters(whole(first), field.left, baseline, style);

@@ -4,7 +4,7 @@ import {useState} from 'preact/hooks';
 import type {Run} from '../../api/types';
 import {groupColour, palette} from '../../draw/colours';
 import {Validity} from '../../ui/controls';
-import {ago, compact, digits, percent, whole} from '../../ui/format';
+import {ago, compact, digits, percent, plural, whole} from '../../ui/format';
 import {isRecord, keep, recall} from '../../ui/storage';
 import {themeChanges} from '../../ui/theme';
 import {unitName} from './charts';
@@ -76,7 +76,7 @@ export function RunTable(props: {
       <div class="toolbar">
         <label for="filter" class="hidden-text">Find runs</label>
         <input id="filter" type="search" placeholder="Find runs" value={filter} onInput={(event) => setFilter(event.currentTarget.value)} />
-        <span class="label">{found.length === props.runs.length ? `${whole(found.length)} runs` : `${whole(found.length)} of ${whole(props.runs.length)} runs`}</span>
+        <span class="label">{found.length === props.runs.length ? plural(found.length, 'run') : `${whole(found.length)} of ${whole(props.runs.length)} runs`}</span>
       </div>
       <div class="run-scroller">
         <table>

@@ -39,7 +39,7 @@ function Charts(props: {shown: readonly Run[]; indices: ReadonlyMap<string, numb
     const specOf = (kind: ChartKind, ids: string[]) => ({
       kind,
       spec: {curves: curvesOf(kind, ids, x, logs.value, props.indices, colours), xName: xNames[x], yName: kind.title,
-             xText: (value: number) => xText(x, value), yText: kind.yText, xLog, yLog: isLog(kind), smoothing: kind.isCount ? 0 : smoothing, zoom},
+             xText: (value: number) => xText(x, value), yText: kind.yText, xLog, yLog: isLog(kind), smoothing: kind.isExact ? 0 : smoothing, showsStart: !!kind.isExact, zoom},
     });
     const ids = props.shown.map((run) => run.id);
     const small = smallCharts.map((kind) => specOf(kind, ids)).filter(({kind, spec}) => !kind.isOptional || spec.curves.length > 0);
