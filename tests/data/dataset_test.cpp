@@ -233,31 +233,6 @@ TEST_F(Datasets, DamagedPreparedDataAreRefused) {
   EXPECT_NE(refusal().find("does not describe prepared data"), std::string::npos) << refusal();
 }
 
-TEST_F(Datasets, FactsThatAreMissingOrImpossibleAreRefusedByTheirFile) {
-  const std::string format =
-      R"("routing_data":1,"format":"text","tokens":"bytes","tokenizer_hash":"","missing":"","cut":"",)";
-  const auto refusal_of = [&](const std::string& json) {
-    write("q/data.json", "{" + json + "}");
-    return message_of<FileError>([&] { read_data_facts(folder_ / "q"); });
-  };
-  const auto expect_words = [&](const std::string& json, const std::string& words) {
-    const std::string refusal = refusal_of(json);
-    EXPECT_NE(refusal.find("data.json: "), std::string::npos) << refusal;
-    EXPECT_NE(refusal.find(words), std::string::npos) << refusal;
-  };
-  expect_words(R"("routing_data":1)", "format");
-  // Written out by recursion these would take more stack than there is.
-  const std::string deep = std::string(400'000, '[') + std::string(400'000, ']');
-  expect_words(R"("routing_data":)" + deep, "is of version array");
-  expect_words(format + R"("vocabulary_size":)" + deep, "vocabulary_size is array");
-  expect_words(R"("routing_data":1,"format":7)", "number");
-  expect_words(format + R"("vocabulary_size":1e300,"image_height":0,"image_width":0)", "vocabulary_size is 1e+300");
-  expect_words(format + R"("vocabulary_size":0,"image_height":0,"image_width":0)", "from 1 to 2147483648");
-  expect_words(format + R"("vocabulary_size":256,"image_height":-1,"image_width":8)", "image_height is -1");
-  expect_words(format + R"("vocabulary_size":256,"image_height":0,"image_width":8)", "images of 0 x 8");
-  expect_words(format + R"("vocabulary_size":256,"image_height":9000,"image_width":8)", "images of 9000 x 8");
-}
-
 TEST_F(Datasets, AVocabularyOfOtherDataIsRefused) {
   prepare_data(config(wikitext()), folder_ / "p");
   write("p/vocabulary.txt", "<eos>\n<unk>\nother\n");

@@ -1,5 +1,4 @@
 #include "analyze/analyze_options.h"
-#include "analyze/attention_json.h"
 #include "analyze/attention_text.h"
 #include "inputs/run_data.h"
 #include "inputs/run_model.h"

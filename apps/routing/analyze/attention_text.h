@@ -1,8 +1,10 @@
-// What a head reads, as text for a terminal.
+// What a head reads, as text for a terminal and as JSON.
 #pragma once
 
 #include "lab/heads/head_reading.h"
 #include "lab/heads/token_text.h"
+
+#include <nlohmann/json.hpp>
 
 #include <cstdint>
 #include <string>
@@ -39,5 +41,9 @@ std::string label_of(const AttentionText& text, std::int64_t token);
 
 // The same in quotes where it is text, so that a space can be seen.
 std::string quoted_label(const AttentionText& text, std::int64_t token);
+
+// [{"layer", "head", "pattern", "clusters", "reads": [{"position", "token", "weight"}]}]; "clusters" of routed heads
+// only.
+nlohmann::ordered_json readings_json(const std::vector<HeadReading>& readings, const AttentionText& text);
 
 }  // namespace routing

@@ -1,6 +1,5 @@
 #include "serve/page/page_model.h"
 
-#include "analyze/attention_json.h"
 #include "analyze/attention_text.h"
 #include "lab/heads/head_reading.h"
 #include "lab/heads/token_text.h"
