@@ -1,8 +1,10 @@
-// Changing tokens after position i must not change anything up to i: plans exactly, outputs within 1e-12 in double.
+// Changing tokens after position i must not change anything up to i: plans exactly, outputs within 1e-12 of the largest, in double.
 #include "routing/attention/multi_head.h"
 #include "support/pattern_cases.h"
 
 #include <gtest/gtest.h>
+
+#include <algorithm>
 
 namespace routing::prefix_invariance_test {
 namespace {
@@ -51,6 +53,9 @@ void expect_prefix_invariance(const std::vector<HeadGroupConfig>& head_groups) {
   Stack stack(head_groups, AttentionKind::causal_self);
   const at::Tensor x = random_tensor({2, kTokens, kWidth}, 1);
   const Stack::Run before = stack.run(x);
+  // Later tokens change the sizes of products, and with them how a BLAS rounds, by the processor's own kernels: that is
+  // relative to the outputs.
+  const double rounding = 1e-12 * std::max(1.0, before.output.abs().max().item<double>());
   std::vector<at::Tensor> counts_before;
   for (const Plan& plan : before.plans) counts_before.push_back(plan.to_dense_counts());
   for (std::int64_t i = 0; i < kTokens - 1; ++i) {
@@ -59,7 +64,7 @@ void expect_prefix_invariance(const std::vector<HeadGroupConfig>& head_groups) {
         random_tensor({2, kTokens - i - 1, kWidth}, 100 + static_cast<std::uint64_t>(i));
     const Stack::Run after = stack.run(changed);
     const double difference = (after.output - before.output).narrow(1, 0, i + 1).abs().max().item<double>();
-    ASSERT_LE(difference, 1e-12) << "tokens after " << i << " changed earlier outputs";
+    ASSERT_LE(difference, rounding) << "tokens after " << i << " changed earlier outputs";
     for (std::size_t plan = 0; plan < before.plans.size(); ++plan) {
       ASSERT_TRUE(
           after.plans[plan].to_dense_counts().narrow(2, 0, i + 1).equal(counts_before[plan].narrow(2, 0, i + 1)))
