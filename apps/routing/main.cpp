@@ -30,7 +30,8 @@ std::vector<Command> add_commands(CLI::App& program, const ProgramOptions& optio
   const auto add = [&](CLI::App& parent, std::initializer_list<AddCommand*> all) {
     for (AddCommand* const each : all) commands.push_back(each(parent, options));
   };
-  add(program, {add_quickstart, add_train, add_eval, add_generate, add_serve, add_audit, add_runs, add_export, add_convert});
+  add(program,
+      {add_quickstart, add_train, add_eval, add_generate, add_serve, add_audit, add_runs, add_export, add_convert});
   add(*add_command(program, "analyze",
                    "Look into models: how they learned, what heads read, how clusters fare, what leaks",
                    "routing analyze patterns --out patterns.png"),

@@ -1,4 +1,5 @@
-// Changing tokens after position i must not change anything up to i: plans exactly, outputs within 1e-12 of the largest, in double.
+// Changing tokens after position i must not change anything up to i: plans exactly, outputs within 1e-12 of the
+// largest, in double.
 #include "routing/attention/multi_head.h"
 #include "support/pattern_cases.h"
 

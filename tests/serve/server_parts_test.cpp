@@ -1,9 +1,9 @@
 // The parts of the server that know no sockets and no models: quota, router, loops, counters.
-#include "serve/request/api_error.h"
 #include "serve/compute_loop.h"
 #include "serve/file_worker.h"
 #include "serve/page/gunzip.h"
 #include "serve/quota.h"
+#include "serve/request/api_error.h"
 #include "serve/router.h"
 #include "serve/server_metrics.h"
 

@@ -1,8 +1,8 @@
 // What models answer: the API of docs/server.md.
 #include "routing/core/error.h"
+#include "serve/api_server.h"
 #include "serve/request/api_error.h"
 #include "serve/request/api_fields.h"
-#include "serve/api_server.h"
 #include "serve/request/image_job.h"
 #include "serve/request/text_job.h"
 #include "serve/request/text_requests.h"

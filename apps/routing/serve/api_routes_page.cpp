@@ -3,11 +3,11 @@
 #include "lab/runs/model_header.h"
 #include "routing/core/error.h"
 #include "routing/model/weights.h"
-#include "serve/request/api_error.h"
-#include "serve/request/api_fields.h"
 #include "serve/api_server.h"
 #include "serve/page/page_model.h"
 #include "serve/page/page_patterns.h"
+#include "serve/request/api_error.h"
+#include "serve/request/api_fields.h"
 #include "serve/request/text_requests.h"
 #include "shell/json_text.h"
 

@@ -1,7 +1,7 @@
 // What does not change while the server runs: the page and the description of the API.
 #include "serve/api_server.h"
-#include "serve/page/gunzip.h"
 #include "serve/openapi.h"
+#include "serve/page/gunzip.h"
 #include "serve/page/page_files.h"
 
 #include <string>

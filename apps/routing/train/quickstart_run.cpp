@@ -154,7 +154,8 @@ void print_result(const QuickstartOptions& options, const ExperimentConfig& conf
             << "  routing train --out " << run << " --resume auto --steps " << 2 * config.train.steps
             << "   train longer\n"
             << "  routing train --preset tiny-enwik8 --data FILE --out runs/mine   train on your own text\n"
-            << "  routing serve " << run << "                                see it in the browser: text, attention, training\n";
+            << "  routing serve " << run
+            << "                                see it in the browser: text, attention, training\n";
 }
 
 }  // namespace

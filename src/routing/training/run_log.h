@@ -4,8 +4,8 @@
 
 #include "routing/config/experiment.h"
 #include "routing/training/checkpoint.h"
-#include "routing/training/log/event_file.h"
 #include "routing/training/learner.h"
+#include "routing/training/log/event_file.h"
 #include "routing/training/log/metrics_log.h"
 #include "routing/training/run_directory.h"
 #include "routing/training/training_data.h"

@@ -5,9 +5,9 @@
 #include "routing/core/files.h"
 #include "routing/training/run_directory.h"
 #include "routing/training/run_lock.h"
-#include "serve/page/written_runs.h"
 #include "serve/page/page_lines.h"
 #include "serve/page/run_files.h"
+#include "serve/page/written_runs.h"
 #include "support/message_of.h"
 
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // What clients hear of while runs go on.
 #include "routing/core/files.h"
-#include "serve/page/written_runs.h"
 #include "serve/page/page_runs.h"
+#include "serve/page/written_runs.h"
 #include "support/message_of.h"
 
 #include <gtest/gtest.h>

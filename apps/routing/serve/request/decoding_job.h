@@ -4,10 +4,10 @@
 
 #include "routing/generation/completion_batch.h"
 #include "routing/serving/http/reply.h"
-#include "serve/request/api_error.h"
-#include "serve/request/completion_fields.h"
 #include "serve/compute_loop.h"
 #include "serve/quota.h"
+#include "serve/request/api_error.h"
+#include "serve/request/completion_fields.h"
 #include "serve/served_models.h"
 #include "serve/server_metrics.h"
 
