@@ -9,6 +9,7 @@
 
 #include <cmath>
 #include <fstream>
+#include <sstream>
 #include <string>
 
 namespace routing::run_history_test {
@@ -47,6 +48,34 @@ TEST_F(RunHistoryTest, LinesBecomePointsTheBestAndLabels) {
   EXPECT_EQ(history.tokens, 3000.0);
   EXPECT_EQ(history.seconds, 180.0);
   EXPECT_FALSE(history.diverged);
+}
+
+// As a run that is still written is read.
+TEST(GrowingHistoryTest, KnowsAtEveryLineWhatTheFileSoFarWouldSay) {
+  const TemporaryFolder folder;
+  GrowingHistory growing;
+  EXPECT_FALSE(growing.history().diverged);
+  std::string so_far;
+  std::istringstream lines(kLines + R"({"step":40,"train_loss_nats":9.0,"train_bits_per_byte":9.0,"tokens":4000})" +
+                           "\n");
+  for (std::string line; std::getline(lines, line);) {
+    so_far += line + "\n";
+    std::ofstream(folder / "metrics.jsonl") << so_far;
+    growing.add(nlohmann::ordered_json::parse(line));
+    const RunHistory whole = read_run_history(folder / "metrics.jsonl");
+    const RunHistory now = growing.history();
+    EXPECT_EQ(now.step, whole.step);
+    EXPECT_EQ(now.tokens, whole.tokens);
+    EXPECT_EQ(now.diverged, whole.diverged);
+    EXPECT_EQ(now.best.has_value(), whole.best.has_value());
+    ASSERT_EQ(now.evaluation.size(), whole.evaluation.size());
+    for (std::size_t i = 0; i < now.evaluation.size(); ++i) {
+      if (!std::isfinite(whole.evaluation[i].tokens)) continue;
+      EXPECT_EQ(now.evaluation[i].tokens, whole.evaluation[i].tokens);
+    }
+  }
+  EXPECT_TRUE(growing.history().diverged);
+  EXPECT_THROW(growing.add({{"no", "step"}}), nlohmann::json::exception);
 }
 
 TEST_F(RunHistoryTest, ALossThatGrewOrIsNoNumberIsADivergence) {

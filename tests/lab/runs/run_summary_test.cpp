@@ -43,6 +43,20 @@ class RunSummaryTest : public testing::Test {
   TemporaryFolder folder_;
 };
 
+TEST_F(RunSummaryTest, AHistoryThatIsKnownIsNotReadAgain) {
+  const fs::path run = make_run("run", 20, "no history");
+  RunHistory known;
+  known.step = 20;
+  known.validity = "causal";
+  const RunSummary summary = summarize_run(run, [&] { return known; });
+  EXPECT_EQ(summary.problem, "");
+  EXPECT_EQ(summary.history.step, 20);
+  EXPECT_EQ(summary.state, RunState::finished);
+  EXPECT_EQ(summarize_run(run, []() -> RunHistory { throw FileError("as it is"); }).problem, "as it is");
+  const fs::path bare = make_run("bare", 20, "");
+  EXPECT_EQ(summarize_run(bare, []() -> RunHistory { throw FileError("not asked"); }).problem, "");
+}
+
 TEST_F(RunSummaryTest, ParametersInAHeaderAreThoseOfTheModel) {
   const auto options = at::TensorOptions().dtype(at::kFloat);
   std::vector<ContentCase> all = content_cases();
