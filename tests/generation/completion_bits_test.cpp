@@ -19,7 +19,7 @@ namespace {
 
 using Ids = std::vector<std::int32_t>;
 
-// Every kind of heads, models that re-run prefixes among them, a model that remembers, and encoder-decoders.
+// Every kind of heads of decoder-only models, those that re-run prefixes and one that remembers among them.
 std::vector<ContentCase> all_cases() {
   std::vector<ContentCase> cases = content_cases();
   ExperimentConfig memory = memory_experiment("routing", 20, 28);
