@@ -5,7 +5,7 @@ JOBS ?= $(shell nproc)
 PRESET ?= release
 BUILD := build/$(PRESET)
 
-.PHONY: help setup configure build test web python package quickstart format lint clean
+.PHONY: help setup configure build test web python package quickstart sanitize fuzz format lint clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -46,6 +46,14 @@ package: build ## build the Debian packages (program, library, Python): build/re
 
 quickstart: build ## build, train a small model for three minutes, evaluate it, draw curves and patterns: runs/quickstart
 	$(BUILD)/routing quickstart --out runs/quickstart
+
+sanitize: setup ## run the tests without torch under the sanitizers of memory, undefined behaviour and threads
+	JOBS=$(JOBS) scripts/sanitize memory
+	JOBS=$(JOBS) scripts/sanitize threads
+
+fuzz: setup ## run Clang's fuzzer for a minute over each reader of files and requests (scripts/fuzz)
+	@scripts/setup packages-fuzz.txt
+	JOBS=$(JOBS) scripts/fuzz
 
 format: setup ## rewrite the C++ sources with clang-format
 	@clang-format --version | grep -q 'version 14\.' || { scripts/check-format; exit 1; }

@@ -98,6 +98,9 @@ A layer of local and routed heads for models of one's own, attention over any
 sparse plan, and models of the program routing in Python: predictions, samples,
 what heads read.")
   set(CPACK_DEBIAN_PYTHON_PACKAGE_SHLIBDEPS ON)
+  # Compiled modules come and go with the package.
+  set(CPACK_DEBIAN_PYTHON_PACKAGE_CONTROL_EXTRA
+    ${PROJECT_SOURCE_DIR}/cmake/python-package/postinst ${PROJECT_SOURCE_DIR}/cmake/python-package/prerm)
   # The extension is of one version of Python, as Debian's own are.
   set(CPACK_DEBIAN_PYTHON_PACKAGE_DEPENDS "python3 (>= ${Python_VERSION_MAJOR}.${Python_VERSION_MINOR}~), \
 python3 (<< ${Python_VERSION_MAJOR}.${python_next}), python3-torch, python3-numpy, libopenblas0-openmp")

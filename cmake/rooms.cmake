@@ -78,5 +78,7 @@ function(routing_embed_files target header function files)
     COMMAND ${CMAKE_COMMAND} -D OUTPUT=${source} -D HEADER=${header} -D FUNCTION=${function} -D FILES=${list} -P ${script}
     DEPENDS ${files} ${script}
     COMMENT "Embedding ${function}" VERBATIM)
+  # Alone, so that clang-tidy, which runs before anything was built, need not read it.
+  set_source_files_properties(${source} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   target_sources(${target} PRIVATE ${source})
 endfunction()

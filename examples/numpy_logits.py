@@ -25,7 +25,10 @@ from numpy_attention import head_groups, head_output, layer_norm, stream_key
 # --- The file -----------------------------------------------------------------------------------
 def read_model(path: Path) -> tuple[dict[str, np.ndarray], dict]:
     """Tensors by name, and the configuration from the metadata."""
-    data = (path / "model.safetensors" if path.is_dir() else path).read_bytes()
+    file = path / "model.safetensors" if path.is_dir() else path
+    if not file.exists():
+        raise SystemExit(f"{file}: is not there; of a run name a checkpoint: RUN/checkpoints/step-…")
+    data = file.read_bytes()
     size = struct.unpack("<Q", data[:8])[0]
     header = json.loads(data[8:8 + size])
     metadata = header.pop("__metadata__")
@@ -255,11 +258,16 @@ def main() -> None:
         logits.append(model.logits(tokens, window.get("source")))
         nats = -log_softmax(logits[-1])[np.arange(len(tokens)), tokens]
         scored.extend(nats[window.get("scored_from", 0):])
-        differences.extend(np.abs(nats - window.get("nats", nats)))
+        if "nats" in window:
+            differences.extend(np.abs(nats - window["nats"]))
+    if not scored:
+        raise SystemExit(f"{arguments.windows}: holds no windows")
     if arguments.logits:
         np.savez(arguments.logits, *logits)
-    print(json.dumps({"tokens": len(scored), "nats_per_token": sum(scored) / len(scored),
-                      "largest_difference": max(differences)}))
+    answer = {"tokens": len(scored), "nats_per_token": sum(scored) / len(scored)}
+    if differences:
+        answer["largest_difference"] = max(differences)
+    print(json.dumps(answer))
 
 
 if __name__ == "__main__":

@@ -38,7 +38,7 @@ AddCommand add_quickstart, add_train, add_eval, add_generate, add_audit, add_tab
 AddCommand add_analyze_patterns, add_analyze_attention, add_analyze_health, add_analyze_jsd, add_analyze_recall,
     add_analyze_leak, add_analyze_distance, add_analyze_curves, add_analyze_spans;
 AddCommand add_bench_attention, add_bench_train, add_bench_scaling, add_bench_layers, add_bench_decode,
-    add_bench_distributed;
+    add_bench_distributed, add_bench_long;
 AddCommand add_data_info, add_data_prepare, add_data_tokenizer;
 AddCommand add_runs, add_export, add_convert, add_serve;
 AddCommand add_completion, add_man;

@@ -59,6 +59,7 @@ const Engine table{
     .bench_layers = in_plain_errors<run_bench_layers>,
     .bench_decode = in_plain_errors<run_bench_decode>,
     .bench_distributed = in_plain_errors<run_bench_distributed>,
+    .bench_long = in_plain_errors<run_bench_long>,
     .info = in_plain_errors<run_info>,
     .doctor = in_plain_errors<run_doctor>,
 };

@@ -7,6 +7,7 @@
 #include "shell/help_text.h"
 #include "shell/option_names.h"
 #include "shell/options.h"
+#include "shell/output.h"
 #include "version.h"
 
 #include <CLI/CLI.hpp>
@@ -19,6 +20,7 @@
 #include <memory>
 #include <new>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace routing {
@@ -43,7 +45,7 @@ std::vector<Command> add_commands(CLI::App& program, const ProgramOptions& optio
                    "Cases run in turns; rows give medians. docs/performance.md explains every column.",
                    "routing bench attention --pattern local,threshold"),
       {add_bench_attention, add_bench_train, add_bench_scaling, add_bench_layers, add_bench_decode,
-       add_bench_distributed});
+       add_bench_distributed, add_bench_long});
   add(*add_command(program, "data",
                    "Look at data sets and prepare them\n\n"
                    "enwik8, WikiText-103 and -2, PG-19, CIFAR-10, ImageNet-64, any text, any folder of images. "
@@ -92,8 +94,8 @@ int run_given_command(CLI::App& program, const std::vector<Command>& commands) {
 }
 
 int report(const std::string& message, const std::string& hint, int exit_code) {
-  std::cerr << "routing: error: " << with_flags(message) << "\n";
-  if (!hint.empty()) std::cerr << "  hint: " << hint << "\n";
+  std::cerr << "routing: error: " << harmless_lines(with_flags(message)) << "\n";
+  if (!hint.empty()) std::cerr << "  hint: " << harmless_lines(hint) << "\n";
   return exit_code;
 }
 
@@ -113,8 +115,14 @@ int run_program(int argc, char** argv) {
     std::cout << to_text(complete(program, {options.arguments.begin() + 2, options.arguments.end()}));
     return kDone;
   }
+  // `routing help train`, as git and cargo have it. CLI11 takes words from the last to the first.
+  std::vector<std::string> words(options.arguments.rbegin(), options.arguments.rend() - 1);
+  if (words.back() == "help") {
+    words.pop_back();
+    words.insert(words.begin(), "--help");
+  }
   try {
-    program.parse(argc, argv);
+    program.parse(std::move(words));
   } catch (const CLI::CallForHelp&) {
     const CLI::App& given = given_command(program);
     std::cout << given.get_formatter()->make_help(&given, "", CLI::AppFormatMode::Normal);

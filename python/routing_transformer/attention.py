@@ -14,6 +14,19 @@ from ._core import ConfigError, InputError, Plan
 __all__ = ["RoutingAttention", "update_centroids"]
 
 
+# Keys that arguments of RoutingAttention stand for, each by one way only.
+_ARGUMENT_OF = {
+    "model.width": "width",
+    "model.head_dim": "head_dim",
+    "model.attention_dropout": "dropout",
+    "attention.heads": "heads",
+    "attention.content": "content",
+    "attention.content_heads": "content_heads",
+    "routing.clusters": "clusters",
+    "routing.selection": "selection",
+}
+
+
 class _AddLoss(torch.autograd.Function):
     """The output as it is; in the backward pass `loss` gets the gradient `scale`, as if it were in the total."""
 
@@ -38,14 +51,31 @@ def _text(value: object) -> str:
 
 def _bool_mask(name: str, mask: Optional[Tensor]) -> Optional[Tensor]:
     """True for padding. PyTorch 2 hands on masks as what is added to logits: 0 or -inf."""
-    if mask is None or not mask.is_floating_point():
+    if mask is None or mask.dtype == torch.bool:
         return mask
+    if not mask.is_floating_point():
+        raise InputError(
+            f"RoutingAttention: {name} is {mask.dtype}, but must be bool, True for padding; of an attention_mask "
+            "with 1 for tokens give attention_mask == 0"
+        )
     padding = mask == -torch.inf
     if not bool((padding | (mask == 0)).all()):
         raise InputError(
             f"RoutingAttention: {name} has numbers other than 0 and -inf; keys are read or they are not"
         )
     return padding
+
+
+_NOT_COPIED = (
+    "_layer",
+    "_modules",
+    "_parameters",
+    "_buffers",
+    "_own_parameters",
+    "_own_buffers",
+    "last_plans",
+    "auxiliary_loss",
+)
 
 
 class RoutingAttention(nn.Module):
@@ -70,7 +100,8 @@ class RoutingAttention(nn.Module):
     selection        "threshold" and "nearest" are strictly causal, "balanced" is the paper's
     dropout          of attention probabilities, drawn from torch's generator
     precision        of products: "fp32", "bf16" or "auto"
-    seed             names the first weights and centroids; layers of one model need different `layer`
+    seed             names the first weights and centroids, with `layer`, which must then differ between the
+                     layers of a model; unless told they are drawn by torch's generator (torch.manual_seed)
     settings         any other key of docs/configuration.md, such as {"routing.key_shift": 0}
 
     Centroids and thresholds are buffers: they are in ``state_dict()``, and no optimizer moves them.
@@ -102,12 +133,20 @@ class RoutingAttention(nn.Module):
         head_dim: Optional[int] = None,
         dropout: float = 0.0,
         precision: str = "auto",
-        seed: int = 1,
+        seed: Optional[int] = None,
         layer: int = 0,
         inject_loss: bool = True,
+        batch_first: bool = True,
         settings: Optional[Mapping[str, object]] = None,
     ) -> None:
         super().__init__()
+        if not batch_first:
+            raise ConfigError("RoutingAttention: batch_first is False, but inputs are [batch, tokens, width]")
+        if seed is not None and not 0 <= seed < 2**63:
+            raise ConfigError(f"RoutingAttention: seed is {seed}, but must be 0 to 2^63 - 1, or None")
+        for key in settings or {}:
+            if key in _ARGUMENT_OF:
+                raise ConfigError(f"RoutingAttention: settings have '{key}'; give the argument {_ARGUMENT_OF[key]}")
         if content_heads is None:
             content_heads = (heads + 1) // 2
         keys: Dict[str, object] = {
@@ -130,13 +169,27 @@ class RoutingAttention(nn.Module):
             "keys": {key: _text(value) for key, value in keys.items()},
             "kind": kind,
             "precision": precision,
-            "seed": seed,
+            "seed": 1 if seed is None else seed,
             "layer": layer,
             "inject_loss": inject_loss,
         }
         self.embed_dim = width
         self.num_heads = heads
         self._build()
+        if seed is None:
+            self._draw_weights()
+
+    def _draw_weights(self) -> None:
+        """First weights and centroids by a seed from torch's generator. All other random streams keep the name of
+        the layer, so that they are alike on all ranks, whose weights DistributedDataParallel makes alike."""
+        given = self._arguments
+        drawn = _core.AttentionLayer(
+            list(given["keys"].items()), given["kind"], int(torch.randint(2**62, ())), given["layer"]
+        )
+        own = dict(self._layer.parameters() + self._layer.buffers())
+        with torch.no_grad():
+            for name, tensor in drawn.parameters() + drawn.buffers():
+                own[name].copy_(tensor)
 
     def _build(self) -> None:
         """The compiled layer, whose own tensors become parameters and buffers of this module."""
@@ -150,13 +203,20 @@ class RoutingAttention(nn.Module):
         self.auxiliary_scale = 1.0
         self.auxiliary_loss: Optional[Tensor] = None
         self.last_plans: List[Plan] = []
+        # (module, name there, the tensor that the compiled layer computes with)
+        self._own_parameters: List[Tuple[nn.Module, str, Tensor]] = []
+        self._own_buffers: List[Tuple[nn.Module, str, Tensor]] = []
         for name, tensor in self._layer.parameters():
             # The very tensor of the compiled layer: a copy would not be the one that it computes with.
             tensor.__class__ = nn.Parameter
             assert isinstance(tensor, nn.Parameter)
-            self._owner(name).register_parameter(name.rpartition(".")[2], tensor)
+            owner, leaf = self._owner(name), name.rpartition(".")[2]
+            owner.register_parameter(leaf, tensor)
+            self._own_parameters.append((owner, leaf, tensor))
         for name, tensor in self._layer.buffers():
-            self._owner(name).register_buffer(name.rpartition(".")[2], tensor)
+            owner, leaf = self._owner(name), name.rpartition(".")[2]
+            owner.register_buffer(leaf, tensor)
+            self._own_buffers.append((owner, leaf, tensor))
 
     def _owner(self, name: str) -> nn.Module:
         owner: nn.Module = self
@@ -166,14 +226,44 @@ class RoutingAttention(nn.Module):
             owner = owner._modules[part]  # type: ignore[assignment]
         return owner
 
+    def _replaced(self) -> List[Tuple[Tensor, Tensor]]:
+        """(own, now) of every parameter in whose place another tensor stands: assigned, tied, pruned, normalised,
+        parametrised, or given by functional_call. The compiled layer computes with these for one pass."""
+        pairs = []
+        for owner, name, own in self._own_parameters:
+            # By attribute, as a layer written in Python would: functional_call and parametrisations answer there.
+            now = getattr(owner, name, None)
+            if now is own:
+                continue
+            if not isinstance(now, Tensor) or now.shape != own.shape or now.dtype != own.dtype:
+                found = f"{now.dtype} {list(now.shape)}" if isinstance(now, Tensor) else type(now).__name__
+                raise InputError(
+                    f"RoutingAttention: {name} is {found}, but must be {own.dtype} {list(own.shape)}"
+                )
+            pairs.append((own, now))
+        for owner, name, own in self._own_buffers:
+            if getattr(owner, name, None) is not own:
+                raise InputError(
+                    f"RoutingAttention: the buffer {name} was replaced by another tensor, which the layer does not "
+                    "know; write into the buffer instead, with copy_() or load_state_dict()"
+                )
+        return pairs
+
     # -- copies: pickle, copy.deepcopy and torch.save take the arguments and the tensors ----------------
 
     def __getstate__(self) -> Dict[str, Any]:
         kept = {
             name: value
             for name, value in self.__dict__.items()
-            if name not in ("_layer", "_modules", "_parameters", "_buffers", "last_plans", "auxiliary_loss")
+            if name not in _NOT_COPIED
         }
+        names = {name for name, _ in self._layer.parameters() + self._layer.buffers()}
+        if strange := set(self.state_dict()) ^ names:
+            raise InputError(
+                f"RoutingAttention: {', '.join(sorted(strange))} were put there or taken away by pruning or "
+                "parametrisation; make that permanent before the layer is copied (torch.nn.utils.prune.remove, "
+                "torch.nn.utils.parametrize.remove_parametrizations, torch.nn.utils.remove_weight_norm)"
+            )
         return {
             "attributes": kept,
             "tensors": {name: tensor.detach() for name, tensor in self.state_dict(keep_vars=True).items()},
@@ -238,11 +328,21 @@ class RoutingAttention(nn.Module):
                 "RoutingAttention: the pattern says what is read: there are no weights to give back and "
                 "no attn_mask; pass need_weights=False, and kind='causal' for a causal mask"
             )
+        if torch.jit.is_tracing():
+            raise InputError(
+                "RoutingAttention: cannot be traced: what a query reads depends on content, and a trace would keep "
+                "the lists of this input (docs/converting.md)"
+            )
         if is_causal and self.kind != "causal":
             raise InputError(f"RoutingAttention: is_causal was given, but kind is '{self.kind}'")
         key_padding_mask = _bool_mask("key_padding_mask", key_padding_mask)
         query_padding_mask = _bool_mask("query_padding_mask", query_padding_mask)
         cross = self.kind == "cross"
+        if not cross and query_padding_mask is not None:
+            raise InputError(
+                f"RoutingAttention: query_padding_mask was given, but kind is '{self.kind}', whose queries are its "
+                "keys; use key_padding_mask"
+            )
         if not cross and ((key is not None and key is not query) or (value is not None and value is not query)):
             raise InputError(
                 f"RoutingAttention: kind is '{self.kind}', which reads its own input, but another key or "
@@ -250,12 +350,17 @@ class RoutingAttention(nn.Module):
             )
         if cross and (key is None or (value is not None and value is not key)):
             raise InputError("RoutingAttention: kind is 'cross', which needs one sequence to read as key")
+        self._check_padding("key_padding_mask", key_padding_mask, key if cross and key is not None else query)
+        self._check_padding("query_padding_mask", query_padding_mask, query)
         input_type = query.dtype
         precision = self.precision
         weight = next(self.parameters())
         if input_type == torch.bfloat16:
             query, precision = query.to(weight.dtype), "bf16"
             key = key.to(weight.dtype) if cross and key is not None else key
+        replaced = self._replaced()
+        if query.dim() == 3 and (query.numel() == 0 or (key is not None and cross and key.numel() == 0)):
+            return self._read_nothing(query).to(input_type), None
         step, sample_ids = 0, None
         if self.training:
             # From torch's generator, so that a pass which checkpointing repeats draws the same again.
@@ -271,12 +376,25 @@ class RoutingAttention(nn.Module):
             step,
             precision,
             self.training,
+            replaced,
         )
         self.last_plans = done.plans
         output = done.output
         if self.training:
             output = self._count(output, done)
         return (output if output.dtype == input_type else output.to(input_type)), None
+
+    def _check_padding(self, name: str, mask: Optional[Tensor], rows: Tensor) -> None:
+        if mask is not None and rows.dim() == 3 and mask.shape != rows.shape[:2]:
+            raise InputError(
+                f"RoutingAttention: {name} is {list(mask.shape)}, but must be {list(rows.shape[:2])}, True for padding"
+            )
+
+    def _read_nothing(self, query: Tensor) -> Tensor:
+        """No tokens, or none to read: zeros, with gradients of zero."""
+        self.last_plans, self.auxiliary_loss = [], None
+        value, output = self.value_weight, self.output_weight
+        return nn.functional.linear(nn.functional.linear(query * 0.0, value), output)  # type: ignore[arg-type]
 
     def _count(self, output: Tensor, done: _core.LayerForward) -> Tensor:
         """What heads saw counts when the gradient comes: once, whoever repeats the pass."""
@@ -308,7 +426,11 @@ class RoutingAttention(nn.Module):
             torch.distributed.all_gather_object(everyone, self._layer.take_pending())
             for totals in everyone:
                 self._layer.add_totals(totals)
-        return self._layer.update()
+        try:
+            return self._layer.update(self._replaced())
+        except InputError as error:
+            # The library names its own remedy.
+            raise InputError(str(error).replace("set_pending({})", "forget_seen()")) from None
 
     def forget_seen(self) -> None:
         """Forgets what heads saw since the last update, for a step that is skipped."""

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from . import _core
-from ._core import InputError, Plan
+from ._core import ConfigError, InputError, Plan
 
 __all__ = ["Model", "Token"]
 
@@ -61,7 +61,7 @@ class Model:
         cls,
         run: Union[str, "os.PathLike[str]"],
         *,
-        checkpoint: str = "best",
+        checkpoint: Union[str, int] = "best",
         vocabulary: str = "",
         precision: str = "",
     ) -> Model:
@@ -71,7 +71,7 @@ class Model:
         vocabulary    the file of its tokens, where the run does not keep it
         precision     "fp32", "bf16" or "auto"; as trained unless told
         """
-        return cls(_core.LoadedModel(os.fspath(run), checkpoint, vocabulary, precision))
+        return cls(_core.LoadedModel(os.fspath(run), str(checkpoint), vocabulary, precision))
 
     path = property(lambda self: self._model.path, doc="The file of the weights.")
     settings = property(lambda self: self._model.settings, doc="Every key of the configuration, as text.")
@@ -110,9 +110,17 @@ class Model:
     def logits(self, tokens: Ids, source: Optional[Ids] = None) -> Tensor:
         """[sequences, tokens, vocabulary]: row i predicts token i from those before it.
 
-        tokens are [tokens] or [sequences, tokens]; `source` is what an encoder-decoder reads.
+        tokens are [tokens] or [sequences, tokens]; `source` is what an encoder-decoder reads. The last row
+        predicts the last of these tokens: next_logits() is about the one behind them.
         """
         return self._model.logits(_tensor(tokens), None if source is None else _tensor(source))
+
+    def next_logits(self, tokens: Ids = ()) -> Tensor:
+        """[vocabulary]: what comes behind these tokens, which may be none; the logits that generate() draws from.
+
+        Of an encoder-decoder they are the source, and it is the first token of the target.
+        """
+        return self._model.next_logits(_tensor(tokens))
 
     def nats(self, tokens: Ids, source: Optional[Ids] = None) -> Tensor:
         """-log p of every token, [sequences, tokens], in one pass over each sequence."""
@@ -145,14 +153,17 @@ class Model:
         min_p: float = 0.0,
         repetition_penalty: float = 1.0,
         seed: int = 1,
-        stop: Sequence[str] = (),
+        stop: Union[str, Sequence[str]] = (),
         ignore_end: bool = False,
     ) -> Iterator[Token]:
         """Tokens as they come, those of `routing generate` with the same seed and options.
 
         The prompt is text or ids; for an encoder-decoder it is the source. 256 new tokens unless told,
-        an image to its end.
+        an image to its end. `stop` is a text, or several, that ends a sample. Of several samples the
+        tokens come in turns; `sample` says whose they are.
         """
+        if not 0 <= seed < 2**64:
+            raise ConfigError(f"generate: seed is {seed}, but must be 0 to 2^64 - 1")
         by_text = isinstance(prompt, (str, bytes))
         if by_text and prompt:
             ids = self.encode(prompt)  # type: ignore[arg-type]
@@ -177,8 +188,12 @@ class Model:
             repetition_penalty,
             seed,
             -1 if ignore_end else self._model.end_token,
-            list(stop),
+            [stop] if isinstance(stop, str) else list(stop),
         )
+        return self._tokens(generation)
+
+    @staticmethod
+    def _tokens(generation: _core.Generation) -> Iterator[Token]:
         while True:
             tokens = generation.next()
             if not tokens:
@@ -194,6 +209,11 @@ class Model:
 
     def generate_text(self, prompt: Union[str, bytes] = "", **options: Any) -> str:
         """One sample as a string, without the prompt; options as in generate()."""
+        if options.get("samples", 1) != 1:
+            raise ConfigError(
+                f"generate_text: samples is {options['samples']}, but it gives one text; call it with a seed for each, or "
+                "generate(), whose tokens name their sample"
+            )
         return "".join(token.text for token in self.generate(prompt, **options))
 
     def generate_images(
@@ -203,7 +223,22 @@ class Model:
         shape = self.image_shape
         if shape is None:
             raise InputError(f"{self.path}: holds no model of images")
-        given: List[int] = [] if prompt is None else [int(value) for value in np.asarray(prompt).reshape(-1)]
+        for name in ("samples", "max_new_tokens"):
+            if name in options:
+                raise ConfigError(f"generate_images: has no option {name}; `count` whole images are drawn")
+        given: List[int] = []
+        if prompt is not None:
+            rows = np.asarray(prompt)
+            if rows.ndim != 3 or rows.shape[1:] != shape[1:] or rows.shape[0] > shape[0]:
+                raise InputError(
+                    f"generate_images: prompt is {list(rows.shape)}, but must be [rows, {shape[1]}, 3] with at most "
+                    f"{shape[0]} rows"
+                )
+            if rows.dtype.kind not in "iu" or rows.size and (rows.min() < 0 or rows.max() > 255):
+                raise InputError(
+                    f"generate_images: prompt is {rows.dtype}, but must hold whole numbers from 0 to 255"
+                )
+            given = [int(value) for value in rows.reshape(-1)]
         values = [list(given) for _ in range(count)]
         for token in self.generate(given, samples=count, **options):
             values[token.sample].append(token.id)

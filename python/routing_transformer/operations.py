@@ -14,17 +14,45 @@ from ._core import Plan
 
 @overload
 def attend(
-    q: Tensor, k: Tensor, v: Tensor, plan: Plan, *, return_lse: Literal[False] = False, **options: object
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    plan: Plan,
+    *,
+    scale: Optional[float] = None,
+    merge: str = "lse",
+    merge_eps: float = 0.0,
+    relative: str = "none",
+    relative_key: Optional[Tensor] = None,
+    relative_value: Optional[Tensor] = None,
+    recency: Optional[Tensor] = None,
+    dropout: float = 0.0,
+    precision: str = "fp32",
+    return_lse: Literal[False] = False,
 ) -> Tensor: ...
 
 
 @overload
 def attend(
-    q: Tensor, k: Tensor, v: Tensor, plan: Plan, *, return_lse: Literal[True], **options: object
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    plan: Plan,
+    *,
+    scale: Optional[float] = None,
+    merge: str = "lse",
+    merge_eps: float = 0.0,
+    relative: str = "none",
+    relative_key: Optional[Tensor] = None,
+    relative_value: Optional[Tensor] = None,
+    recency: Optional[Tensor] = None,
+    dropout: float = 0.0,
+    precision: str = "fp32",
+    return_lse: Literal[True],
 ) -> Tuple[Tensor, Tensor]: ...
 
 
-def attend(  # type: ignore[misc]
+def attend(
     q: Tensor,
     k: Tensor,
     v: Tensor,
@@ -65,13 +93,22 @@ def attend(  # type: ignore[misc]
     if out_type == torch.bfloat16:
         q, k, v = q.float(), k.float(), v.float()
         precision = "bf16"
+    if isinstance(scale, Tensor):
+        if scale.requires_grad:
+            raise _core.InputError(
+                "attend: scale has a gradient, but is a number here; multiply the queries by it and give scale=1.0"
+            )
+        scale = float(scale)
     key = int(torch.randint(2**62, ())) if dropout > 0.0 else 0
+    if scale is None:
+        # Vectors without numbers: every logit is zero, whatever the scale.
+        scale = 1.0 / math.sqrt(q.shape[-1]) if len(q.shape) > 0 and q.shape[-1] > 0 else 1.0
     output, lse = _core.attend(
         q,
         k,
         v,
         plan,
-        1.0 / math.sqrt(q.shape[-1]) if scale is None else scale,
+        scale,
         merge,
         merge_eps,
         relative,

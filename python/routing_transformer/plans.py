@@ -15,12 +15,19 @@ from __future__ import annotations
 
 from typing import Any, Dict, Optional
 
+import torch
 from torch import Tensor
 
 from . import _core
 from ._core import Plan
 
 __all__ = ["fixed", "full", "local", "local2d", "lsh", "random", "routing", "strided"]
+
+
+def _marks(name: str, padding: Optional[Tensor]) -> Optional[Tensor]:
+    if padding is not None and padding.dtype != torch.bool:
+        raise _core.InputError(f"{name} is {padding.dtype}, but must be bool, True where there is no token")
+    return padding
 
 
 def _by_position(
@@ -41,14 +48,16 @@ def _by_position(
     if kind == "cross" and keys is None:
         raise _core.InputError(f"{pattern}: kind is 'cross', but the number of keys was not given")
     sizes = [batch, heads, tokens, tokens if keys is None else keys]
+    if min(sizes) < 0:
+        raise _core.InputError(f"{pattern}: batch, heads, tokens and keys are {sizes}, but none may be negative")
     given = {name: value for name, value in fields.items() if value is not None}
     return _core.make_plan(
         pattern,
         given,
         sizes,
         kind,
-        query_padding=padding,
-        key_padding=key_padding,
+        query_padding=_marks("padding", padding),
+        key_padding=_marks("key_padding", key_padding),
         self_rule=self_rule,
         seed=seed,
         step=step,
@@ -143,8 +152,8 @@ def _by_content(
         given,
         [batch, heads, tokens, tokens if k is None else k.shape[2]],
         kind,
-        query_padding=padding,
-        key_padding=key_padding,
+        query_padding=_marks("padding", padding),
+        key_padding=_marks("key_padding", key_padding),
         queries=q,
         keys=k,
         centroids=centroids,
@@ -223,7 +232,7 @@ def routing(
         k,
         kind=kind,
         padding=padding,
-        key_padding=key_padding,
+        key_padding=_marks("key_padding", key_padding),
         self_rule=self_rule,
         centroids=centroids,
         thresholds=thresholds,

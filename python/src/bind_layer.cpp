@@ -52,6 +52,30 @@ struct LayerForward {
   std::vector<Plan> plans;
 };
 
+// The layer computes with other tensors in place of parameters of its own, until this is gone.
+class Replaced {
+ public:
+  using Pairs = std::vector<std::pair<at::Tensor, at::Tensor>>;  // a parameter, and what stands in for it
+
+  Replaced(MultiHeadAttentionImpl& layer, const Pairs& pairs) {
+    for (const auto& [own, other] : pairs) {
+      for (at::Tensor* place : layer.places_of(own)) places_.emplace_back(place, own);
+    }
+    auto next = places_.begin();
+    for (const auto& [own, other] : pairs) {
+      for (; next != places_.end() && next->second.is_same(own); ++next) *next->first = other;
+    }
+  }
+  ~Replaced() {
+    for (const auto& [place, own] : places_) *place = own;
+  }
+  Replaced(const Replaced&) = delete;
+  Replaced& operator=(const Replaced&) = delete;
+
+ private:
+  std::vector<std::pair<at::Tensor*, at::Tensor>> places_;
+};
+
 struct LayerInputs {
   at::Tensor input, memory, valid, memory_valid, sample_ids;
   std::uint64_t step = 0;
@@ -66,7 +90,8 @@ class AttentionLayer {
   MultiHeadAttentionImpl& module() { return *module_; }
 
   // What routed heads see is handed to the caller, who gives it back if the pass counts (add_totals).
-  LayerForward forward(const LayerInputs& inputs, bool training) {
+  LayerForward forward(const LayerInputs& inputs, const Replaced::Pairs& pairs, bool training) {
+    const Replaced replaced(*module_, pairs);
     module_->train(training);
     LayerTotals kept = take_pending();
     AttentionState state{.memory = inputs.memory,
@@ -112,7 +137,8 @@ class AttentionLayer {
     }
   }
 
-  std::vector<RoutingStatistics> update() {
+  std::vector<RoutingStatistics> update(const Replaced::Pairs& pairs) {
+    const Replaced replaced(*module_, pairs);
     std::vector<RoutingStatistics> statistics;
     for (std::size_t i = 0; i < groups(); ++i) {
       if (Centroids* centroids = module_->centroids(i)) statistics.push_back(centroids->update());
@@ -273,7 +299,7 @@ void bind_layer(py::module_& module) {
           [](AttentionLayer& layer, const at::Tensor& input, const std::optional<at::Tensor>& memory,
              const std::optional<at::Tensor>& padding, const std::optional<at::Tensor>& memory_padding,
              const std::optional<at::Tensor>& sample_ids, std::uint64_t step, const std::string& precision,
-             bool training) {
+             bool training, const Replaced::Pairs& replaced) {
             const auto valid = [](const std::optional<at::Tensor>& mask) {
               return mask ? mask->logical_not() : at::Tensor();
             };
@@ -286,18 +312,20 @@ void bind_layer(py::module_& module) {
                                   .sample_ids = tensor_or_none(sample_ids),
                                   .step = step,
                                   .precision = chosen},
-                                 training);
+                                 replaced, training);
           },
           py::arg("input"), py::arg("memory"), py::arg("padding"), py::arg("memory_padding"), py::arg("sample_ids"),
-          py::arg("step"), py::arg("precision"), py::arg("training"))
+          py::arg("step"), py::arg("precision"), py::arg("training"), py::arg("replaced"))
       .def("take_pending", [](AttentionLayer& layer) { return Totals{layer.take_pending()}; })
       .def("add_totals", [](AttentionLayer& layer, const Totals& totals) { layer.add_totals(totals.groups); })
-      .def("update",
-           [](AttentionLayer& layer) {
-             py::list list;
-             for (const RoutingStatistics& statistics : layer.update()) list.append(dict_of(statistics));
-             return list;
-           })
+      .def(
+          "update",
+          [](AttentionLayer& layer, const Replaced::Pairs& replaced) {
+            py::list list;
+            for (const RoutingStatistics& statistics : layer.update(replaced)) list.append(dict_of(statistics));
+            return list;
+          },
+          py::arg("replaced"))
       .def_property_readonly("is_routed", &AttentionLayer::is_routed);
 }
 

@@ -6,9 +6,11 @@
 #include "routing/config/keys.h"
 #include "routing/core/error.h"
 #include "routing/data/tasks/sequence_tasks.h"
+#include "routing/evaluation/target_accuracy.h"
 #include "routing/evaluation/token_likelihood.h"
 #include "routing/model/weights.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace routing::python {
@@ -78,11 +80,33 @@ at::Tensor logits(const LoadedModel& model, const at::Tensor& tokens, const std:
   return model.model->logits(batch, {.precision = model.precision});
 }
 
+// Of the token behind these, which may be none; of an encoder-decoder they are the source, and it is the first target.
+at::Tensor next_logits(const LoadedModel& model, const at::Tensor& tokens) {
+  const std::vector<std::int32_t> ids = ids_of(model, tokens, "tokens");
+  const py::gil_scoped_release others_may_run;
+  const std::unique_ptr<Decoder> decoder = make_decoder(model.model, {.precision = model.precision});
+  return at::tensor(decoder->begin(ids).logits);
+}
+
 at::Tensor nats(const LoadedModel& model, const at::Tensor& tokens, const std::optional<at::Tensor>& source) {
   const TokenBatch batch = token_batch(model, tokens, source);
   const py::gil_scoped_release others_may_run;
-  const at::NoGradGuard no_gradient;
-  return model.model->loss(batch, {.precision = model.precision}).nats;
+  if (!model.model->reads_source()) {
+    const at::NoGradGuard no_gradient;
+    return model.model->loss(batch, {.precision = model.precision}).nats;
+  }
+  // `routing eval` scores pairs from their logits, in double, and these are to be its bits.
+  at::Tensor all = at::empty(batch.tokens.sizes(), at::kFloat);
+  auto* next = all.data_ptr<float>();
+  score_targets(*model.model, batch, model.precision,
+                [&](const ScoredWindow& window) { next = std::copy(window.nats.begin(), window.nats.end(), next); });
+  return all;
+}
+
+// Ctrl-C, which Python notes and nobody would look at before the end of a long call.
+void stop_if_interrupted() {
+  const py::gil_scoped_acquire python;
+  if (PyErr_CheckSignals() != 0) throw py::error_already_set();
 }
 
 // What every token of a text costs, in windows as `routing eval` reads them.
@@ -93,7 +117,7 @@ at::Tensor score(const LoadedModel& model, const at::Tensor& tokens, std::int64_
   const std::vector<std::int32_t> ids = ids_of(model, tokens, "tokens");
   require<InputError>(!ids.empty(), "tokens: there are none to score");
   at::Tensor all = at::empty({static_cast<std::int64_t>(ids.size())}, at::kFloat);
-  float* next = all.data_ptr<float>();
+  auto* next = all.data_ptr<float>();
   const ExperimentConfig& config = model.config();
   const py::gil_scoped_release others_may_run;
   LikelihoodOptions options{
@@ -103,7 +127,8 @@ at::Tensor score(const LoadedModel& model, const at::Tensor& tokens, std::int64_
       .record_length = model.is_image() ? 3 * config.model.image_height * config.model.image_width : 0,
       .precision = model.precision};
   options.scored = [&](const ScoredWindow& window) {
-    for (std::size_t i = static_cast<std::size_t>(window.scored_from); i < window.nats.size(); ++i) {
+    stop_if_interrupted();
+    for (auto i = static_cast<std::size_t>(window.scored_from); i < window.nats.size(); ++i) {
       *next++ = window.nats[i];
     }
   };
@@ -216,6 +241,7 @@ void bind_model(py::module_& module) {
              return py::bytes(model.text_of("decode").decode(ids_of(model, tokens, "tokens")));
            })
       .def("logits", &logits, py::arg("tokens"), py::arg("source"))
+      .def("next_logits", &next_logits, py::arg("tokens"))
       .def("nats", &nats, py::arg("tokens"), py::arg("source"))
       .def("score", &score, py::arg("tokens"), py::arg("sequence_length"), py::arg("stride"))
       .def("attention", &attention, py::arg("tokens"), py::arg("position"), py::arg("layer"), py::arg("head"))

@@ -24,14 +24,25 @@ struct PlanLists {
 };
 
 Plan plan_of_lists(const PlanSizes& sizes, const PlanLists& lists, const VisibilityRules& rules) {
+  // Whole numbers of any type, with any strides; of a plan's own types they are taken as they are.
+  const auto whole = [](const char* name, const at::Tensor& list, at::ScalarType type) {
+    require<InputError>(at::isIntegralType(list.scalar_type(), false), "plan: ", name, " holds ", list.scalar_type(),
+                        ", but must hold whole numbers");
+    const at::Tensor taken = list.to(type).contiguous();
+    require<InputError>(taken.to(list.scalar_type()).equal(list), "plan: ", name,
+                        " holds a number beyond 2^31 - 1; positions are below that");
+    return taken;
+  };
+  const at::Tensor query_order = whole("query_order", lists.query_order, at::kInt);
+  const bool shared = lists.key_order.is_same(lists.query_order);
   return complete_plan({.batch = sizes.batch,
                         .heads = sizes.heads,
                         .num_queries = sizes.num_queries,
                         .num_keys = sizes.num_keys,
-                        .query_order = lists.query_order,
-                        .key_order = lists.key_order,
-                        .groups = lists.groups,
-                        .unit_offsets = lists.unit_offsets,
+                        .query_order = query_order,
+                        .key_order = shared ? query_order : whole("key_order", lists.key_order, at::kInt),
+                        .groups = whole("groups", lists.groups, at::kLong),
+                        .unit_offsets = whole("unit_offsets", lists.unit_offsets, at::kLong),
                         .rules = rules});
 }
 
@@ -195,8 +206,12 @@ Plan make_plan(const PlanQuestion& question, const PlanContent& content) {
 
 void bind_plans(py::module_& module) {
   py::class_<Plan>(module, "Plan",
-                   "Which keys every query may read: groups of queries and keys as tensors (docs/architecture.md).\n\n"
-                   "Made by routing_transformer.plans, or of lists of one's own, which are checked.")
+                   "Which keys every query may read: groups of queries and keys as tensors (docs/python.md).\n\n"
+                   "Made by routing_transformer.plans, or of lists of one's own, which are checked:\n\n"
+                   "query_order, key_order  positions, group after group, in each group ascending\n"
+                   "groups [groups, 4]      first and end in query_order, first and end in key_order\n"
+                   "unit_offsets            [batch * heads + 1]: the first group of every head of every sequence, and\n"
+                   "                        behind the last the number of groups")
       .def(py::init([](std::int64_t batch, std::int64_t heads, std::int64_t num_queries, std::int64_t num_keys,
                        const at::Tensor& query_order, const at::Tensor& key_order, const at::Tensor& groups,
                        const at::Tensor& unit_offsets, bool causal, MaybeCount lookback, MaybeCount lookahead,
@@ -229,7 +244,8 @@ void bind_plans(py::module_& module) {
       .def_property_readonly("query_choice", [](const Plan& plan) { return none_or_tensor(plan.query_choice); })
       .def_property_readonly("key_choice", [](const Plan& plan) { return none_or_tensor(plan.key_choice); })
       .def("dense_counts", &Plan::to_dense_counts)
-      .def("__eq__", [](const Plan& plan, const Plan& other) { return plan == other; })
+      .def(
+          "__eq__", [](const Plan& plan, const Plan& other) { return plan == other; }, py::is_operator())
       .def("__repr__", &text_of)
       .def(py::pickle(&state_of, &plan_of_state));
 

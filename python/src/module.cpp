@@ -32,6 +32,7 @@ void bind_errors(py::module_& module) {
   exceptions.config = new_exception(module, "ConfigError", exceptions.error, PyExc_ValueError);
   exceptions.input = new_exception(module, "InputError", exceptions.error, PyExc_ValueError);
   exceptions.file = new_exception(module, "FileError", exceptions.error, PyExc_OSError);
+  // NOLINTNEXTLINE(performance-unnecessary-value-param): pybind11 takes this signature and no other
   py::register_exception_translator([](std::exception_ptr thrown) {
     try {
       if (thrown) std::rethrow_exception(thrown);

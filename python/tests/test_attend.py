@@ -68,6 +68,12 @@ def test_lse_and_mean() -> None:
     torch.testing.assert_close(doubled, rt.attend(q, k, v, plan) / 2)
 
 
+def test_queries_without_numbers_read_all_keys_alike() -> None:
+    nothing, v = vectors(1, 2, 3, 0), vectors(1, 2, 3, 4)
+    output = rt.attend(nothing, nothing, v, rt.plans.full(1, 2, 3))
+    torch.testing.assert_close(output[:, :, 2], v.mean(2))
+
+
 def test_recency_lowers_distant_logits() -> None:
     q, k, v = torch.zeros(1, 2, 3, 4), torch.zeros(1, 2, 3, 4), vectors(1, 2, 3, 4)
     output = rt.attend(q, k, v, rt.plans.full(1, 2, 3), recency=torch.tensor([0.0, 0.5]))
@@ -145,6 +151,11 @@ def test_errors_are_python_s_with_the_library_s_words() -> None:
         rt.attend(q, k, v, plan, merge="sum")
     with pytest.raises(rt.Error, match="window"):
         rt.plans.local(1, 2, 8, 0)
+    for shape in ((), (8,), (2, 8, 4)):
+        with pytest.raises(rt.InputError, match=f"q has {len(shape)} dimensions"):
+            rt.attend(torch.zeros(shape), torch.zeros(shape), torch.zeros(shape), plan)
+    with pytest.raises(TypeError):
+        rt.attend(q.numpy(), k, v, plan)
     with pytest.raises(rt.ConfigError, match="precision"):
         rt.attend(q, k, v, plan, precision="fp8")
 

@@ -17,7 +17,7 @@ from torch.utils.checkpoint import checkpoint
 
 
 def layer(**options: object) -> rt.RoutingAttention:
-    given = {"clusters": 4, "window": 8, "precision": "fp32", **options}
+    given = {"clusters": 4, "window": 8, "precision": "fp32", "seed": 1, **options}
     return rt.RoutingAttention(32, 4, **given)  # type: ignore[arg-type]
 
 
@@ -87,7 +87,10 @@ def _rank(rank: int, port: int, folder: str) -> None:
         optimizer.step()
         rt.update_centroids(module)
     torch.save(module.module.state_dict(), os.path.join(folder, f"rank{rank}.pt"))
-    torch.distributed.destroy_process_group()
+    torch.distributed.barrier()  # nobody leaves while the other still asks for something
+    # Without taking anything down: in PyTorch 1.13 DistributedDataParallel, when it goes, waits for Gloo's threads and holds
+    # the interpreter, for which such a thread may be waiting that lets go of a tensor. Seen once to hang for good.
+    os._exit(0)
 
 
 def test_ranks_stay_alike_and_learn_as_one(tmp_path: pathlib.Path) -> None:

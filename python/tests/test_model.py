@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import pathlib
+import subprocess
+import sys
 from typing import Callable
 
 import numpy as np
@@ -84,6 +86,19 @@ def test_scores_are_those_of_eval(runs: Runs, tmp_path: pathlib.Path) -> None:
     torch.testing.assert_close(model.nats(model.encode(SENTENCE)[:60])[0], model.score(SENTENCE)[:60])
 
 
+@pytest.mark.parametrize("kind", ["text", "words", "subwords", "image", "pairs"])
+def test_every_token_costs_what_eval_says(runs: Runs, tmp_path: pathlib.Path, kind: str) -> None:
+    model = rt.Model.load(runs(kind))
+    windows = tmp_path / "nats.jsonl"
+    run("eval", str(runs(kind)), "--split", "valid", "--limit-tokens", "300", "--nats", str(windows))
+    lines = [json.loads(line) for line in windows.read_text(encoding="utf-8").splitlines()]
+    assert lines
+    for window in lines:
+        ours = model.nats(window["tokens"], window.get("source"))[0].numpy()
+        # The shortest digits that tell one float32 from all others.
+        np.testing.assert_array_equal(ours, np.asarray(window["nats"], dtype=np.float32))
+
+
 def test_batches_and_arrays(runs: Runs) -> None:
     model = rt.Model.load(runs("text"))
     ids = model.encode("The sea told the man")
@@ -131,7 +146,50 @@ def test_stop_texts_and_samples(runs: Runs) -> None:
     assert [t.id for t in tokens if t.sample == 0] == alone
     whole = model.generate_text(b"The", max_new_tokens=60, seed=2, top_k=1)
     stop = whole[3:5]
-    assert model.generate_text("The", max_new_tokens=60, seed=2, top_k=1, stop=[stop]) == whole[: whole.index(stop)]
+    for given in (stop, [stop]):  # one text is one text, not its letters
+        ended = model.generate_text("The", max_new_tokens=60, seed=2, top_k=1, stop=given)
+        assert ended == whole[: whole.index(stop)]
+
+
+def test_next_logits_are_those_that_generate_draws_from(runs: Runs) -> None:
+    for kind, prompt in (("text", [84, 104, 101]), ("image", [1, 2]), ("pairs", [3, 4, 5, 6])):
+        model = rt.Model.load(runs(kind))
+        logits = model.next_logits(prompt)
+        assert logits.shape == (model.vocabulary_size,)
+        (token,) = model.generate(prompt, max_new_tokens=1, temperature=0.0)
+        known = logits[:256] if kind == "text" else logits
+        assert int(known.argmax()) == token.id
+        if kind == "text":
+            assert torch.equal(model.logits(prompt + [0])[0, -1], logits)
+            assert model.next_logits().shape == logits.shape
+
+
+def test_prompts_of_images_are_rows_of_whole_numbers(runs: Runs) -> None:
+    model = rt.Model.load(runs("image"))
+    image = model.generate_images(1, seed=5)[0]
+    for prompt, words in (
+        (image[:4] / 255.0, "float64"),
+        (image[:4].transpose(2, 0, 1), r"\[3, 4, 8\], but must be \[rows, 8, 3\]"),
+        (image[:4, :5], r"\[4, 5, 3\]"),
+        (image[None, :4], r"\[1, 4, 8, 3\]"),
+        (image[:4].astype(int) - 300, "0 to 255"),
+    ):
+        with pytest.raises(rt.InputError, match=words):
+            model.generate_images(1, prompt=prompt)
+    with pytest.raises(rt.ConfigError, match="no option samples"):
+        model.generate_images(1, samples=2)
+
+
+def test_a_long_score_can_be_interrupted(runs: Runs) -> None:
+    code = (
+        "import routing_transformer as rt, signal, sys, threading, os, time\n"
+        "model = rt.Model.load(sys.argv[1])\n"
+        "text = b'the old man ' * 200_000\n"
+        "threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()\n"
+        "try:\n    model.score(text)\nexcept KeyboardInterrupt:\n    print('interrupted')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(runs("text"))], capture_output=True, text=True, check=False)
+    assert done.stdout == "interrupted\n", done.stderr
 
 
 def test_bad_input_says_what_to_do(runs: Runs, tmp_path: pathlib.Path) -> None:
@@ -143,7 +201,13 @@ def test_bad_input_says_what_to_do(runs: Runs, tmp_path: pathlib.Path) -> None:
         rt.Model.load(tmp_path / "nothing-here")
     with pytest.raises(OSError):
         rt.Model.load(tmp_path)
-    with pytest.raises(rt.ConfigError, match="temperature"):
-        next(model.generate("a", temperature=-1.0))
+    for options, words in (({"temperature": -1.0}, "temperature"), ({"seed": -1}, "seed is -1")):
+        with pytest.raises(rt.ConfigError, match=words):
+            model.generate("a", **options)  # at once, not with the first token
+    with pytest.raises(rt.ConfigError, match="samples is 2"):
+        model.generate_text("a", samples=2)
+    assert rt.Model.load(runs("text"), checkpoint="last").path.endswith(".safetensors")
+    step = int(model.path.split("step-")[1].split("/")[0])
+    assert rt.Model.load(runs("text"), checkpoint=step).path == model.path
     with pytest.raises(rt.InputError, match="images, which have no text"):
         rt.Model.load(runs("image")).encode("text")

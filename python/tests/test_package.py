@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+from typing import Callable
 
 import pytest
 import routing_transformer as rt
@@ -40,6 +41,32 @@ def test_types_are_whole() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_type_hints_know_the_options_of_attend(tmp_path: pathlib.Path) -> None:
+    if shutil.which("mypy", path="/usr/bin") is None:
+        pytest.skip("mypy is not installed")
+    before = """import routing_transformer as rt
+from torch import Tensor
+
+
+def use(x: Tensor, plan: rt.Plan) -> None:
+"""
+    calls = {
+        "y: Tensor = rt.attend(x, x, x, plan, scale=0.5, merge='mean', recency=x)": "",
+        "y, lse = rt.attend(x, x, x, plan, return_lse=True, dropout=0.1)": "",
+        "rt.attend(x, x, x, plan, dropout='a tenth')": "No overload",
+        "rt.attend(x, x, x, plan, mask=x)": "No overload",
+    }
+    file = tmp_path / "stranger.py"
+    for call, complaint in calls.items():
+        file.write_text(f"{before}    {call}\n", encoding="utf-8")
+        done = subprocess.run(
+            ["/usr/bin/mypy", "--config-file", str(ROOT / "python" / "mypy.ini"), "--cache-dir", os.devnull, str(file)],
+            capture_output=True, text=True, check=False, env={**os.environ, "MYPYPATH": str(ROOT / "python")},
+        )  # fmt: skip
+        assert done.returncode == (1 if complaint else 0), call + "\n" + done.stdout + done.stderr
+        assert re.search(complaint, done.stdout), done.stdout
+
+
 def test_stubs_have_what_the_module_has() -> None:
     stubs = (ROOT / "python" / "routing_transformer" / "_core.pyi").read_text(encoding="utf-8")
     written = set(re.findall(r"^(?:class|def) (\w+)", stubs, re.M))
@@ -69,8 +96,13 @@ def test_versions_agree() -> None:
     assert f'version = "{rt.__version__}"' in project
 
 
-def test_a_wheel_holds_the_package_and_installs(tmp_path: pathlib.Path) -> None:
-    """From the extension that is already built: what takes minutes is not done twice."""
+def test_a_wheel_holds_the_package_and_installs(
+    runs: Callable[[str], pathlib.Path], tmp_path: pathlib.Path
+) -> None:
+    """From the extension that is already built: what takes minutes is not done twice.
+
+    A run of subwords shows that the wheel brings what reads them.
+    """
     core = next(pathlib.Path(rt.__file__).parent.glob("_core*.so"))
     environment = {**os.environ, "BUILT_CORE": str(core.resolve())}
     environment.pop("PYTHONPATH", None)
@@ -82,8 +114,18 @@ def test_a_wheel_holds_the_package_and_installs(tmp_path: pathlib.Path) -> None:
         [str(python), "-m", "pip", "install", "-q", "--no-index", "--disable-pip-version-check", str(ROOT / "python")],
         check=True, env=environment,
     )  # fmt: skip
+    code = f"""
+import routing_transformer as rt
+print(rt.__file__, rt.plans.full(1, 1, 2))
+model = rt.Model.load({str(runs("subwords"))!r})
+print(model.encode("The old man").tolist(), model.logits([1, 2, 3]).double().sum().item())
+"""
     said = subprocess.run(
-        [str(python), "-c", "import routing_transformer as rt; print(rt.__file__, rt.plans.full(1, 1, 2))"],
-        check=True, capture_output=True, text=True, env=environment, cwd=tmp_path,
+        [str(python), "-c", code],
+        check=False, capture_output=True, text=True, env=environment, cwd=tmp_path,
     )  # fmt: skip
+    assert said.returncode == 0, said.stderr
     assert str(tmp_path) in said.stdout and "queries=2" in said.stdout
+    here = rt.Model.load(runs("subwords"))
+    expected = f"{here.encode('The old man').tolist()} {here.logits([1, 2, 3]).double().sum().item()}"
+    assert said.stdout.splitlines()[-1] == expected

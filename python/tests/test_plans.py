@@ -110,3 +110,22 @@ def test_errors_name_the_thing() -> None:
         rt.plans.routing(torch.randn(1, 1, 4, 4), torch.randn(3, 4))
     with pytest.raises(rt.InputError, match=r"\[1, 3, 5\]"):
         rt.plans.routing(torch.randn(1, 1, 4, 4), torch.randn(1, 3, 5))
+
+
+def test_lists_may_be_whole_numbers_of_any_type() -> None:
+    order, groups, offsets = [0, 1, 2, 0, 2], [[0, 3, 0, 3], [3, 5, 3, 5]], [0, 2]
+
+    def plan(kind: torch.dtype) -> rt.Plan:
+        positions = torch.tensor(order, dtype=kind)
+        return rt.Plan(
+            batch=1, heads=1, num_queries=3, num_keys=3, query_order=positions, key_order=positions.clone(),
+            groups=torch.tensor(groups, dtype=kind), unit_offsets=torch.tensor(offsets, dtype=kind),
+        )  # fmt: skip
+
+    assert plan(torch.int64) == plan(torch.int32)
+    assert plan(torch.int64).dense_counts()[0, 0].tolist() == [[2, 0, 0], [1, 1, 0], [2, 1, 2]]
+    assert (plan(torch.int64) == "plan") is False
+    with pytest.raises(rt.InputError, match="query_order holds Float, but must hold whole numbers"):
+        plan(torch.float32)
+    with pytest.raises(rt.InputError, match="none may be negative"):
+        rt.plans.full(1, 2, -1)

@@ -102,6 +102,30 @@ TEST(MultiHeadAttention, GradientsReachEveryParameterAndTheInput) {
   EXPECT_GT(x.grad().abs().max().item<double>(), 0.0);
 }
 
+TEST(MultiHeadAttention, EveryParameterHasAPlaceWhereAnotherMayStandInForIt) {
+  MultiHeadAttention layer(mixed_config(), LayerPlace{}, kDoubles);
+  layer->eval();
+  const at::Tensor x = random_tensor({2, 15, 24}, 1);
+  const auto output = [&] {
+    AttentionState state;
+    return layer->forward(x, state);
+  };
+  const at::Tensor before = output();
+  for (const auto& item : layer->named_parameters()) {
+    const std::vector<at::Tensor*> places = layer->places_of(item.value());
+    ASSERT_EQ(places.size(), 1U) << item.key();
+    at::Tensor other = (item.value().detach() + 0.1).requires_grad_();
+    *places[0] = other;
+    const at::Tensor changed = output();
+    EXPECT_FALSE(changed.equal(before)) << item.key();
+    changed.square().sum().backward();
+    EXPECT_TRUE(other.grad().defined() && other.grad().abs().sum().item<double>() > 0.0) << item.key();
+    *places[0] = item.value();
+    EXPECT_TRUE(output().equal(before)) << item.key();
+  }
+  EXPECT_TRUE(layer->places_of(at::zeros({1})).empty());
+}
+
 TEST(MultiHeadAttention, WeightsFollowTheSeedAndTheLayerWithinTheAuthorsLimit) {
   const auto weights = [](LayerPlace place) {
     return parameter(MultiHeadAttention(mixed_config(), place, kDoubles), "query_weight");

@@ -279,5 +279,35 @@ TEST_F(BenchCli, DistributedRowsAgreeWithEachOther) {
   expect_refused("bench distributed --steps 2", {"--steps is 2"});
 }
 
+TEST_F(BenchCli, LongRowsAgreeWithEachOther) {
+  const Outcome outcome =
+      run("bench long --from 512 --to 1024 --fit-from 512 --ranks 1,2 --contents local,full --threads 2 --json"
+          " --set model.width=64 --set model.layers=2 --set routing.window=16 --set local.window=16"
+          " --set routing.clusters=4 --set train.precision=fp32");
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const std::vector<Json> rows = objects_in(outcome.out);
+  ASSERT_EQ(rows.size(), 4U + 2U + 2U + 7U) << outcome.out;
+  for (std::size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(rows[i].at("bench"), "long");
+    EXPECT_EQ(rows[i].at("tokens"), i < 2 ? 512 : 1024);
+    EXPECT_EQ(rows[i].at("ranks"), i % 2 == 0 ? 1 : 2);
+    EXPECT_NEAR(rows[i].at("tokens_per_second").get<double>() * rows[i].at("step_seconds").get<double>(),
+                rows[i].at("tokens").get<double>(), 1e-6);
+    EXPECT_GT(rows[i].at("peak_bytes").get<double>(), 5e7);
+    EXPECT_EQ(rows[i].at("row_bytes_a_token") > 0.0, i % 2 == 1);
+  }
+  EXPECT_EQ(rows[4].at("bench"), "long-growth");
+  // Two full heads in each of the top two layers, of 8 dimensions in float32, beside the local ones.
+  EXPECT_EQ(rows[6].at("content"), "local");
+  const double more = rows[7].at("bytes_a_token").get<double>() - rows[6].at("bytes_a_token").get<double>();
+  EXPECT_GT(more, 0.0);
+  EXPECT_LE(more, 2.0 * 2.0 * 2.0 * 8.0 * 4.0);
+  EXPECT_EQ(rows[8].at("bench"), "long-paper-input");
+  for (std::size_t i = 9; i < 15; ++i) {
+    EXPECT_LE(rows[i].at("speedup").get<double>(), rows[i].at("ranks").get<double>());
+  }
+  expect_refused("bench long --from 512 --to 256", {"--from is 512", "--to 256"});
+}
+
 }  // namespace
 }  // namespace routing::bench_test

@@ -113,6 +113,9 @@ TEST_F(Cli, UnknownOptionExitsWithTwoAndNamesTheNearest) {
 }
 
 TEST_F(Cli, UnknownCommandExitsWithTwoAndNamesTheNearest) {
+  EXPECT_EQ(run("help train").out, run("train --help").out);
+  EXPECT_EQ(run("help analyze curves").out, run("analyze curves --help").out);
+  EXPECT_EQ(run("help").out, run("--help").out);
   expect_refused("inof", {"unknown command 'inof'", "did you mean 'info'?"});
   expect_refused("docter --json", {"unknown command 'docter'", "did you mean 'doctor'?"});
   expect_refused("analyze patern --out a.png", {"unknown command 'patern'", "did you mean 'patterns'?"});
@@ -243,6 +246,13 @@ TEST_F(Cli, DoctorListEndsWithTheCountsAndTellsProgressOnStandardError) {
   EXPECT_EQ(outcome.exit_code, 0);
   EXPECT_TRUE(contains(outcome.out, "\nproblems ")) << outcome.out;
   EXPECT_TRUE(contains(outcome.err, "timing matrix products")) << outcome.err;
+}
+
+TEST_F(Cli, MessagesMakeTerminalsObeyNothing) {
+  const Outcome outcome = run(R"sh(runs "$(printf 'a\033[2J\302\233m\303\251')")sh");
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_TRUE(contains(outcome.err, "a?[2J?m\303\251")) << outcome.err;
+  EXPECT_FALSE(contains(outcome.err, "\033")) << outcome.err;
 }
 
 TEST_F(Cli, FullDiskBehindStandardOutputExitsWithOne) {

@@ -112,6 +112,10 @@ TEST_F(CliConvert, OursBecomesTheAuthorsCheckpointAndOursAgain) {
   EXPECT_EQ(succeed("generate --quiet ours --prompt 'line 4' -n 9 --seed 5").exit_code, 0);
   expect_failure("convert theirs --preset enwik8-code --out other", {"does not fit the configuration", "missing"});
   expect_refused("convert theirs --out other", {"holds no configuration", "--preset pg19-code"});
+  for (const char* source : {"run", "ours", "ours/model.safetensors"}) {
+    expect_refused(std::string("convert ") + source + " --out other",
+                   {"is a model of this program already", "--to tensorflow"});
+  }
   EXPECT_FALSE(fs::exists(folder_ / "other"));
 }
 

@@ -148,6 +148,15 @@ TEST_F(CliData, EvaluationTakesTheVocabularyOfTheRunAndRefusesAnother) {
   expect_one_line("--quiet audit r --data other --vocabulary nowhere.txt", {"nowhere.txt: cannot be read"});
 }
 
+TEST_F(CliData, PresetsThatMakeUpTheirDataTakeNoPath) {
+  write("text", "some text of one's own\n");
+  for (const char* preset : {"tiny-copy", "tiny-recall"}) {
+    expect_refused(std::string("train --data text --out run --steps 1 --preset ") + preset,
+                   {"data.path is", "makes up its data"});
+  }
+  EXPECT_FALSE(fs::exists(folder_ / "run"));
+}
+
 TEST_F(CliData, AnEncoderDecoderTrainsOnMadeUpPairsAndIsScored) {
   const std::string small =
       " --preset tiny-copy --quiet --set model.width=32 --set model.feedforward_width=32 --set train.source_length=12"

@@ -65,6 +65,8 @@ TEST_F(CliQuickstart, TrainsEvaluatesAndDraws) {
   EXPECT_TRUE(contains(lines, "\nA sample (nucleus 0.8, temperature 1, seed 1), after 400 held-out bytes\n  "))
       << lines;
   EXPECT_TRUE(contains(lines, "routing generate run --prompt")) << lines;
+  const std::string last = lines.substr(lines.rfind('\n', lines.size() - 2) + 1);
+  EXPECT_TRUE(last.starts_with("  routing serve run ")) << last;
   // The sample is what the other command gives after the beginning of the test part.
   const std::string text = text_of(folder_ / "text");
   std::ofstream(folder_ / "prompt") << text.substr(text.size() * 95 / 100, 400);

@@ -134,6 +134,7 @@ TEST(ValidateExperiment, CountsHaveASmallestValueAndItIsAccepted) {
       {"train.steps", 1, [](C& c, auto v) { c.train.steps = v; }},
       {"train.batch_size", 1, [](C& c, auto v) { c.train.batch_size = v; }},
       {"train.accumulation", 1, [](C& c, auto v) { c.train.accumulation = v; }},
+      {"train.sequence_ranks", 1, [](C& c, auto v) { c.train.sequence_ranks = v; }},
       {"train.shortest_length", 0, [](C& c, auto v) { c.train.shortest_length = v; }},
       {"data.vocabulary_size", 2, [](C& c, auto v) { c.data.vocabulary_size = v; }},
       {"data.image_size", 0, [](C& c, auto v) { c.data.image_size = v; }},
@@ -160,6 +161,38 @@ TEST(ValidateExperiment, CountsHaveASmallestValueAndItIsAccepted) {
   EXPECT_EQ(refusal_after([](C& c) { c.train.sequence_length = 0; }),
             "train.sequence_length is 0, but it must be at least 1");
   EXPECT_EQ(refusal_after([](C& c) { c.attention.heads = 0; }), "attention.heads is 0, but it must be at least 1");
+}
+
+TEST(ValidateExperiment, SequencesThatRanksShareAreOfHeadsThatKnowWhatTheySee) {
+  const auto reason_of = [](const std::function<void(C&)>& change) {
+    return refusal_after([&](C& c) {
+      c.train.sequence_ranks = 2;
+      change(c);
+    });
+  };
+  EXPECT_EQ(reason_of([](C&) {}), "accepted");
+  EXPECT_EQ(reason_of([](C& c) { c.attention.content = PatternKind::random; }),
+            "train.sequence_ranks is 2, but random heads draw from the whole sequence; use other heads or set "
+            "train.sequence_ranks=1");
+  EXPECT_EQ(reason_of([](C& c) {
+              c.attention.content = PatternKind::routing;
+              c.routing.routing().selection = RoutingSelection::balanced;
+              c.routing.group.key_shift = 0;
+            }),
+            "train.sequence_ranks is 2, but routing.selection = balanced takes the best tokens of the whole sequence; "
+            "set routing.selection to threshold or nearest or set train.sequence_ranks=1");
+  EXPECT_EQ(reason_of([](C& c) {
+              c.memory.length = 8;
+              c.train.order = DataOrder::contiguous;
+            }),
+            "train.sequence_ranks is 2, but memory.length is 8, and segments that remember are read one after the "
+            "other; set memory.length=0 or set train.sequence_ranks=1");
+  EXPECT_EQ(reason_of([](C& c) { c.train.shortest_length = 1; }),
+            "train.sequence_ranks is 2, but a sequence may have 1 tokens, and each rank needs at least one; raise "
+            "train.shortest_length or set train.sequence_ranks=1");
+  EXPECT_NE(
+      reason_of([](C& c) { c.model.encoder_layers = 1; }).find("only sequences of a decoder-only model are split"),
+      std::string::npos);
 }
 
 TEST(ValidateExperiment, OnlyFactsHaveKeys) {

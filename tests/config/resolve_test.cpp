@@ -157,6 +157,7 @@ TEST(Environment, EveryKeyHasItsOwnVariableThatSetsIt) {
   expected.memory.length = expected.memory.compressed = expected.eval.memory = 0;  // nor do encoders remember
   expected.data.key_first = false;                                                 // only recall has facts
   expected.train.sample_every = 0;                                                 // nor does it write alone
+  expected.train.sequence_ranks = 1;                                               // nor are its sequences shared
   // Shifted keys have no position to be turned by.
   expected.patterns.local.rotary = expected.patterns.full.rotary = Rotary::none;
   for (const std::string& key : experiment_keys()) {

@@ -290,5 +290,11 @@ TEST(ApplyToml, KeysThatNestWithoutEndAreRefusedWithTheirLine) {
   EXPECT_EQ(refusal_of_file(key + " = 1\n"), "my.toml:1: a key has more than 64 parts; no configuration has such keys");
 }
 
+TEST(ApplyToml, LettersOutsideOfQuotesAreRefusedWithTheirLine) {
+  EXPECT_EQ(
+      refusal_of_file("name = \"caf\xc3\xa9\" # \xc3\xa9\n\xd2\x88 = 1\n"),
+      "my.toml:2: not TOML: a letter that is not ASCII stands outside of quotes and comments; write it in quotes");
+}
+
 }  // namespace
 }  // namespace routing::toml_test

@@ -189,6 +189,17 @@ TEST(SyncFolder, ThrowsOnlyWhereThereIsNoFolder) {
                 ": cannot be synced: No such file or directory; check that the folder exists and that you may read it");
 }
 
+TEST(MakeFolders, MakesAllThatAreMissingOrGivesTheReason) {
+  const TemporaryFolder folder;
+  EXPECT_FALSE(make_folders(folder / "a/b/c"));
+  EXPECT_TRUE(fs::is_directory(folder / "a/b/c"));
+  EXPECT_FALSE(make_folders(folder / "a/b/c")) << "what is there already is well";
+  EXPECT_FALSE(make_folders(folder / "a/d/"));
+  EXPECT_TRUE(fs::is_directory(folder / "a/d"));
+  write_file_at_once(folder / "file", std::string("x"));
+  EXPECT_EQ(make_folders(folder / "file/inside"), std::errc::not_a_directory);
+}
+
 TEST(ReadFile, ReturnsEveryByte) {
   const TemporaryFolder folder;
   // Around the size of the first buffer, where reading might stop early.

@@ -62,5 +62,10 @@ TEST(Require, WritesAllPartsOnlyWhenTheConditionFails) {
   }
 }
 
+// A file decides how long the names in it are. The table of the distance would have 8 GB here.
+TEST(NearNames, NamesThatAreMuchLongerAreNotCompared) {
+  EXPECT_TRUE(near_names(std::string(100'000'000, 'x'), {"train.steps"}).empty());
+}
+
 }  // namespace
 }  // namespace routing::nearest_name_test

@@ -119,6 +119,22 @@ TEST_F(Shards, EveryChangedByteIsNoticed) {
   EXPECT_NO_THROW(Shard{file()});
 }
 
+// Whoever forges the header can forge its checksum too.
+TEST_F(Shards, CountsThatCannotBeAreRefused) {
+  write({1, 2, 3}, 256);
+  const std::string whole = bytes();
+  for (const std::size_t place : {24, 32, 40, 48, 56}) {
+    for (const std::uint64_t count : {std::uint64_t{1} << 63U, ~std::uint64_t{0}}) {
+      std::string forged = whole;
+      for (unsigned byte = 0; byte < 8; ++byte) forged[place + byte] = static_cast<char>(count >> (8 * byte) & 0xFFU);
+      const std::uint64_t checksum = xxhash64(std::as_bytes(std::span(forged.data(), 120)));
+      for (unsigned byte = 0; byte < 8; ++byte) forged[120 + byte] = static_cast<char>(checksum >> (8 * byte) & 0xFFU);
+      std::ofstream(file(), std::ios::binary) << forged;
+      EXPECT_NE(refusal().find("which cannot be; prepare the data again"), std::string::npos) << place << refusal();
+    }
+  }
+}
+
 TEST_F(Shards, EveryCutAndEveryTailIsNoticed) {
   write({1, 2, 300}, 301);
   const std::string whole = bytes();

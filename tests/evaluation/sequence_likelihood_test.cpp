@@ -114,9 +114,12 @@ TEST_P(SplitSequence, CostsTheNatsOfTheWholePassWhateverThePieces) {
   const at::Tensor tokens = random_tokens(1, kTokens, 37, 21);
   const auto ids = ids_of(tokens);
   // Even ones; a first piece of one token, without members of most clusters; a middle one shorter than any window; a
-  // last one of one token, whose windows reach over two pieces.
+  // last one of one token, whose windows reach over two pieces. Empty ones: the first, one in the middle, the last two.
   const std::vector<std::vector<Ends>> cuts{
-      {{400}}, {{200, 400}, {1, 400}}, {{134, 267, 400}, {1, 8, 400}, {180, 193, 400}, {370, 399, 400}}};
+      {{400}},
+      {{200, 400}, {1, 400}, {0, 400}},
+      {{134, 267, 400}, {1, 8, 400}, {180, 193, 400}, {370, 399, 400}, {150, 150, 400}, {0, 230, 400}},
+      {{100, 200, 300, 400}, {90, 91, 396, 400}, {210, 400, 400, 400}}};
   for (const MatmulPrecision precision : {MatmulPrecision::fp32, MatmulPrecision::bf16}) {
     const at::Tensor expected = whole_nats(GetParam().config, tokens, precision);
     NatsSum sum;
@@ -277,9 +280,7 @@ TEST(SplitSequences, ThatTheRanksSeeDifferentlyAreRefusedOnAllOfThem) {
       2,
       [](int rank) { return SequenceOptions{.precision = rank == 0 ? MatmulPrecision::fp32 : MatmulPrecision::bf16}; },
       9, 3);
-  refused(
-      3, [](int) { return SequenceOptions{}; }, 2, 3);
-  for (const Ends& ends : {Ends{9}, Ends{4, 8}, Ends{4, 10}, Ends{0, 9}, Ends{9, 9}, Ends{5, 4}}) {
+  for (const Ends& ends : {Ends{9}, Ends{4, 8}, Ends{4, 10}, Ends{-1, 9}, Ends{9, 4}, Ends{5, 4}}) {
     refused(
         2, [&](int) { return SequenceOptions{.ends = ends}; }, 9, 3);
   }
@@ -319,7 +320,10 @@ TEST(EvenPieces, DifferByOneTokenAndTheLongerOnesComeFirst) {
   EXPECT_EQ(even_pieces(10, 1), (Ends{10}));
   EXPECT_EQ(even_pieces(10, 3), (Ends{4, 7, 10}));
   EXPECT_EQ(even_pieces(3, 3), (Ends{1, 2, 3}));
-  EXPECT_THROW(even_pieces(2, 3), InputError);
+  EXPECT_EQ(even_pieces(2, 4), (Ends{1, 2, 2, 2}));
+  EXPECT_EQ(readers_of(even_pieces(2, 4)), (std::vector<int>{0, 1}));
+  EXPECT_EQ(readers_of(Ends{0, 5, 5, 9}), (std::vector<int>{1, 3}));
+  EXPECT_THROW(even_pieces(0, 3), InputError);
   EXPECT_THROW(even_pieces(2, 0), InputError);
 }
 

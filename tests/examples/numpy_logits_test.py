@@ -209,6 +209,22 @@ class NumpyLogits(unittest.TestCase):
         logits = np.load(logits_file)
         self.assertEqual([logits[name].shape for name in logits.files], [(64, 256), (36, 256)])
 
+    def test_the_command_claims_no_agreement_without_something_to_compare_with(self) -> None:
+        run = self.train("tiny-enwik8", "text", "", steps=1)
+        windows = self.folder / "windows.jsonl"
+        script = str(ROOT / "examples/numpy_logits.py")
+
+        def command(model: Path, text: str) -> subprocess.CompletedProcess:
+            windows.write_text(text)
+            return subprocess.run([sys.executable, script, str(model), str(windows)],
+                                  capture_output=True, text=True)
+
+        checkpoint = run / "checkpoints/step-00000001"
+        alone = command(checkpoint, '{"tokens": [84, 104, 101]}\n')
+        self.assertEqual(sorted(json.loads(alone.stdout)), ["nats_per_token", "tokens"])
+        self.assertIn("windows.jsonl: holds no windows", command(checkpoint, "").stderr)
+        self.assertIn("of a run name a checkpoint", command(run, "").stderr)
+
     def test_streams_are_those_of_the_library(self) -> None:
         # What tests/core/random_test.cpp pins too.
         first = [word for _, word in zip(range(4), numpy_attention.words(0))]

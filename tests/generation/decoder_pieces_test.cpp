@@ -6,6 +6,7 @@
 #include "support/message_of.h"
 #include "support/segments.h"
 #include "support/small_experiment.h"
+#include "support/thread_guard.h"
 
 #include <gtest/gtest.h>
 
@@ -68,6 +69,44 @@ TEST(DecoderPieces, APromptInPiecesHasTheBitsOfAWholeOneForEveryKindOfHeads) {
           decoder->drop(whole.sequence);
         }
       }
+    }
+  }
+}
+
+TEST(DecoderPieces, PiecesOfSeveralSequencesAtOnceAreThoseOfEachAlone) {
+  const support::ThreadGuard guard;
+  for (const ContentCase& each : all_cases()) {
+    const auto model = text_model(each.config);
+    const Ids text = random_ids(90, each.config.model.vocab_size, 8);
+    const std::span<const std::int32_t> tokens = text;
+    const auto alone = make_decoder(model, {.prefill_block = 13});
+    for (const int threads : {1, 2, 4}) {
+      set_num_threads(threads);
+      const auto decoder = make_decoder(model, {.prefill_block = 13});
+      // A new one, one that goes on, its fork, one with a piece that cannot be, and a new one that reads nothing yet.
+      const std::int64_t begun = decoder->begin(tokens.first(20)).sequence;
+      const std::int64_t fork = decoder->fork(begun);
+      const Ids wrong{1, 100000};
+      const std::vector<Decoder::More> pieces{{decoder->open({}), tokens.first(47)},
+                                              {begun, tokens.subspan(20, 30)},
+                                              {fork, tokens.subspan(50, 1)},
+                                              {decoder->open({}), wrong},
+                                              {decoder->open({}), {}}};
+      const std::vector<Decoder::Extended> read = decoder->extend_each(pieces);
+      ASSERT_EQ(read.size(), pieces.size());
+      EXPECT_THROW(std::rethrow_exception(read[3].error), InputError);
+      Ids forked(text.begin(), text.begin() + 20);
+      forked.push_back(text[50]);
+      EXPECT_EQ(read[0].logits, alone->begin(tokens.first(47)).logits) << each.name << ", " << threads << " threads";
+      EXPECT_EQ(read[1].logits, alone->begin(tokens.first(50)).logits) << each.name << ", " << threads << " threads";
+      EXPECT_EQ(read[2].logits, alone->begin(forked).logits) << each.name << ", " << threads << " threads";
+      EXPECT_EQ(read[4].logits, alone->begin({}).logits) << each.name << ", " << threads << " threads";
+      // They all go on.
+      const at::Tensor next = decoder->step(std::vector<std::int64_t>{pieces[0].sequence, begun, pieces[4].sequence},
+                                            Ids{text[47], text[50], text[0]});
+      EXPECT_TRUE(at::equal(next[0], at::tensor(alone->begin(tokens.first(48)).logits)));
+      EXPECT_TRUE(at::equal(next[1], at::tensor(alone->begin(tokens.first(51)).logits)));
+      EXPECT_TRUE(at::equal(next[2], at::tensor(alone->begin(tokens.first(1)).logits)));
     }
   }
 }

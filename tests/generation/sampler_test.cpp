@@ -166,6 +166,17 @@ TEST(Sampler, LogProbabilityIsTheModelsOwnWhateverTheFilters) {
       EXPECT_NEAR(drawn.log_probability, std::log(probabilities.at(static_cast<std::size_t>(drawn.token))), 1e-6);
     }
   }
+  // The same bits whether the filters have weighed the tokens alike or not.
+  const Logits many = random_logits(300, 5, 2.0);
+  for (const SamplingOptions& options :
+       {SamplingOptions{}, SamplingOptions{.temperature = 0.7}, SamplingOptions{.top_k = 12},
+        SamplingOptions{.top_p = 1.0, .repetition_penalty = 1.5}, SamplingOptions{.temperature = 0.0}}) {
+    Sampler sampler(options);
+    for (std::uint64_t position = 0; position < 50; ++position) {
+      const TokenDraw drawn = sampler.draw(many, Ids{1, 2}, {.sample = 1, .position = position});
+      EXPECT_EQ(drawn.log_probability, log_probability(many, drawn.token));
+    }
+  }
   // Large logits cost no digits: two of three are equal, far from zero.
   Sampler greedy({.temperature = 0.0});
   EXPECT_DOUBLE_EQ(greedy.draw(Logits{3e38F, 3e38F, 0.0F}, {}, {}).log_probability, -std::log(2.0));

@@ -6,6 +6,7 @@
 #include "routing/ops/embedding.h"
 #include "support/pattern_cases.h"
 #include "support/small_experiment.h"
+#include "support/thread_guard.h"
 
 #include <gtest/gtest.h>
 
@@ -174,7 +175,7 @@ TEST(CachedModels, AllKindsOfHeadsTogetherPredictEveryOf4096PositionsAsTheWholeP
     });
     std::vector<AttentionCache> caches;
     for (auto& attention : model.attention) {
-      caches.push_back(attention->make_cache());
+      caches.push_back(attention->make_cache({}, precision));
       caches.back().add_sequence(0);
     }
     const std::vector<std::int64_t> sequence{0};
@@ -198,7 +199,7 @@ TEST(CachedModels, SequencesOfDifferentLengthsStepTogether) {
     for (const MatmulPrecision precision : {MatmulPrecision::fp32, MatmulPrecision::bf16}) {
       const at::Tensor expected = model->logits(tokens, {.precision = precision});
       const at::Tensor previous = tokens.roll(1, 1);
-      ModelCache cache = model->make_cache();
+      ModelCache cache = model->make_cache(precision);
       const std::vector<std::int64_t> lengths{150, 1, 64};
       std::vector<std::int64_t> sequences;
       for (std::int64_t b = 0; b < 3; ++b) {
@@ -224,6 +225,62 @@ TEST(CachedModels, SequencesOfDifferentLengthsStepTogether) {
       EXPECT_EQ(cache.length(sequences[1]), 51);
     }
   }
+}
+
+// Forks share rows, and both are read by threads of their own.
+TEST(CachedModels, StepsReadInPartsByThreadsAreThoseOfEachSequenceAlone) {
+  const support::ThreadGuard guard;
+  for (const ContentCase& each : causal_cases()) {
+    Transformer model(each.config, at::TensorOptions().dtype(at::kFloat));
+    model->eval();
+    set_thresholds(*model);
+    const at::NoGradGuard no_gradient;
+    constexpr std::int64_t kSequences = 9;
+    constexpr std::int64_t kShared = 120;
+    at::Tensor tokens = random_tokens(kSequences, 220, 37, 29);
+    tokens.narrow(1, 0, kShared).copy_(tokens.narrow(0, 0, 1).narrow(1, 0, kShared).expand({kSequences, kShared}));
+    const at::Tensor previous = tokens.roll(1, 1);
+    for (const MatmulPrecision precision : {MatmulPrecision::fp32, MatmulPrecision::bf16}) {
+      const at::Tensor expected = model->logits(tokens, {.precision = precision});
+      for (const int threads : {1, 2, 4}) {
+        set_num_threads(threads);
+        ModelCache cache = model->make_cache(precision);
+        std::vector<std::int64_t> sequences{cache.add_sequence()};
+        const at::Tensor beginning = previous.narrow(0, 0, 1).narrow(1, 0, kShared);
+        model->logits_cached(beginning, cache, sequences, {.precision = precision});
+        while (sequences.size() < kSequences) sequences.push_back(cache.fork_sequence(sequences.front()));
+        for (std::int64_t step = kShared; step < 220; ++step) {
+          // The first three leave one after the other.
+          if (step % 20 == 0 && step >= 160) {
+            cache.drop_sequence(sequences.front());
+            sequences.erase(sequences.begin());
+          }
+          const auto first = kSequences - static_cast<std::int64_t>(sequences.size());
+          const at::Tensor next = previous.narrow(0, first, kSequences - first).narrow(1, step, 1);
+          const at::Tensor rows = model->logits_cached(next, cache, sequences, {.precision = precision});
+          const at::Tensor wanted = expected.narrow(0, first, kSequences - first).narrow(1, step, 1);
+          ASSERT_TRUE(at::equal(rows, wanted)) << each.name << ", " << threads << " threads, position " << step;
+        }
+      }
+    }
+  }
+}
+
+TEST(CachedModels, APartThatCannotBeReadIsRefusedBeforeAnyIs) {
+  const support::ThreadGuard guard;
+  set_num_threads(2);
+  Transformer model(small_experiment("routing"), at::TensorOptions().dtype(at::kFloat));
+  model->eval();
+  ModelCache cache = model->make_cache();
+  std::vector<std::int64_t> sequences;
+  for (int i = 0; i < 4; ++i) sequences.push_back(cache.add_sequence());
+  const at::Tensor start = at::zeros({4, 1}, at::kLong);
+  model->logits_cached(start, cache, sequences, {});
+  const std::vector<std::int64_t> twice{0, 1, 2, 0};
+  EXPECT_THROW(model->logits_cached(start, cache, twice, {}), InputError);
+  cache.keep_sequence(3);
+  EXPECT_THROW(model->logits_cached(start, cache, sequences, {}), InputError);
+  for (const std::int64_t sequence : sequences) EXPECT_EQ(cache.length(sequence), 1);
 }
 
 // The readers of pieces are elsewhere; this one is alone.
@@ -319,7 +376,7 @@ TEST(CachedModels, EncoderDecodersReadTheirTargetsPieceByPiece) {
       const at::Tensor target = random_tokens(1, 32, 40, 27);
       for (const MatmulPrecision precision : {MatmulPrecision::fp32, MatmulPrecision::bf16}) {
         const at::Tensor expected = model->logits({.tokens = target, .source = source}, {.precision = precision});
-        ModelCache cache = model->make_cache();
+        ModelCache cache = model->make_cache(precision);
         const std::vector<std::int64_t> sequence{model->begin_sequence(cache, source, {.precision = precision})};
         const at::Tensor previous = target.roll(1, 1);
         for (std::int64_t i = 0; i < 32; ++i) {

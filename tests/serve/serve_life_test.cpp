@@ -153,6 +153,55 @@ TEST_F(ServeLife, ARunThatIsDeletedIsGoneForNewRequestsOnly) {
   server.post_json("/v1/completions", {{"model", "b"}, {"max_tokens", 3}});
 }
 
+TEST_F(ServeLife, ARunThatIsReplacedIsReadAnewByNewRequestsOnly) {
+  copy_run("a");
+  const Json ask{{"model", "a"}, {"max_tokens", 30}, {"seed", 3}, {"logprobs", 0}};
+  ServedProgram server(folder(), "copies");
+  const Json before = server.post_json("/v1/completions", ask);
+  Json forever = endless();
+  forever["model"] = "a";
+  http::Client running = server.begin_post("/v1/completions", forever);
+  running.receive_until("data: ");
+  // Another training under the same name.
+  fs::remove_all(folder() / "copies/a");
+  routing(
+      "train --data text.txt --layers 1 --width 32 --sequence-length 64 --batch-size 2 --steps 4 --out copies/a "
+      "--quiet");
+  EXPECT_TRUE(becomes([&] {
+    const http::Answer answer = server.post("/v1/completions", ask.dump());
+    return answer.status == 200 &&
+           Json::parse(answer.body)["choices"][0]["logprobs"] != before["choices"][0]["logprobs"];
+  }));
+  running.receive_until("data: ");
+  EXPECT_FALSE(running.has_ended());
+}
+
+TEST_F(ServeLife, KilledAmongRequestsItStartsAgainWithTheSameAnswers) {
+  const Json ask{{"model", "text"}, {"max_tokens", 40}, {"seed", 5}};
+  std::string port;
+  Json before;
+  {
+    ServedProgram server(folder(), "runs/text");
+    port = std::to_string(server.port());
+    before = server.post_json("/v1/completions", ask)["choices"];
+    std::vector<http::Client> clients;
+    for (int n = 0; n < 8; ++n) clients.push_back(server.begin_post("/v1/completions", endless()));
+    for (http::Client& client : clients) client.receive_until("data: ");
+    server.signal(SIGKILL);
+    EXPECT_EQ(server.wait(), -1);
+    // Nobody takes half a stream for a whole one: the last chunk does not come.
+    for (http::Client& client : clients) {
+      const std::string rest = client.receive_all();
+      EXPECT_EQ(rest.find("[DONE]"), std::string::npos);
+      EXPECT_FALSE(rest.ends_with("\r\n0\r\n\r\n"));
+    }
+  }
+  // At once, under the same address.
+  const ServedProgram server(folder(), "runs/text --port " + port);
+  EXPECT_EQ(std::to_string(server.port()), port);
+  EXPECT_EQ(server.post_json("/v1/completions", ask)["choices"], before);
+}
+
 TEST_F(ServeLife, TokensAreAskedForWhereThereAreSome) {
   std::ofstream(folder() / "tokens") << "# ours\na-secret-of-some-length\n";
   fs::permissions(folder() / "tokens", fs::perms::owner_read | fs::perms::owner_write);

@@ -25,7 +25,8 @@ ServedProgram::ServedProgram(const fs::path& folder, const std::string& argument
   fs::remove(out);
   process_ = ::fork();
   if (process_ == 0) {
-    const std::string command = "cd '" + folder.string() + "' && exec '" + ROUTING_PROGRAM + "' serve --port 0 " +
+    const std::string port = arguments.find("--port") == std::string::npos ? "--port 0 " : "";
+    const std::string command = "cd '" + folder.string() + "' && exec '" + ROUTING_PROGRAM + "' serve " + port +
                                 arguments + " > serve.out 2> serve.err < /dev/null";
     ::execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
     ::_exit(127);

@@ -21,7 +21,8 @@ using Json = nlohmann::ordered_json;
 // `routing serve` in a process of its own; ends with it.
 class ServedProgram {
  public:
-  // `arguments` behind `routing serve --port 0`. Fails the test if it does not say where it listens.
+  // `arguments` behind `routing serve`, with a free port unless they name one. Fails the test if it does not say where
+  // it listens.
   ServedProgram(const fs::path& folder, const std::string& arguments);
   ~ServedProgram();
   ServedProgram(const ServedProgram&) = delete;

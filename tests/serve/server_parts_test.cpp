@@ -6,6 +6,7 @@
 #include "serve/request/api_error.h"
 #include "serve/router.h"
 #include "serve/server_metrics.h"
+#include "support/message_of.h"
 
 #include <gtest/gtest.h>
 
@@ -107,6 +108,20 @@ TEST(Router, FindsByMethodAndPathAndFillsPlaces) {
     EXPECT_EQ(error.allow, "POST");
   }
   EXPECT_EQ(router.routes().front(), "GET /");
+}
+
+TEST(Router, TellsClientsOfOtherServersWhereToAsk) {
+  const Router router;
+  const auto message = [&](const std::string& path) {
+    Asked one = asked("POST", path, {});
+    return message_of<ApiError>([&] { router.find(one); });
+  };
+  EXPECT_EQ(message("/v1/chat/completions"),
+            "there is nothing at /v1/chat/completions; models here continue texts and know no chat: POST "
+            "/v1/completions with \"prompt\"; GET /openapi.json lists what there is");
+  EXPECT_EQ(message("/completion"),
+            "there is nothing at /completion; POST /v1/completions; GET /openapi.json lists what there is");
+  EXPECT_EQ(message("/nothing"), "there is nothing at /nothing; GET /openapi.json lists what there is");
 }
 
 TEST(ComputeLoop, ShortTasksComeBeforeLongOnesAndLongOnesBetweenSteps) {

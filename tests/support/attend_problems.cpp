@@ -130,7 +130,7 @@ Everything run_reference(const AttendProblem& problem) {
   return place->second;
 }
 
-void expect_close(const Everything& fused, const Everything& reference, const std::string& what) {
+void expect_close(const Everything& fused, const Everything& reference, const std::string& what, double slack) {
   const auto got = fused.tensors();
   const auto want = reference.tensors();
   ASSERT_EQ(got.size(), want.size());
@@ -142,10 +142,11 @@ void expect_close(const Everything& fused, const Everything& reference, const st
     ASSERT_TRUE(at::equal(got[n].isfinite(), finite)) << what << ", result " << n;
     const at::Tensor wanted = at::where(finite, want[n], 0.0);
     const at::Tensor difference = (at::where(finite, got[n].to(at::kDouble), 0.0) - wanted).abs();
-    ASSERT_LE(difference.max().item<double>(), tolerance() * std::max(1.0, wanted.abs().max().item<double>()))
+    ASSERT_LE(difference.max().item<double>(), slack * tolerance() * std::max(1.0, wanted.abs().max().item<double>()))
         << what << ", result " << n;
     const auto mean_square = [](const at::Tensor& x) { return x.square().mean().item<double>(); };
-    ASSERT_LE(std::sqrt(mean_square(difference)), mean_tolerance() * std::max(1.0, std::sqrt(mean_square(wanted))))
+    ASSERT_LE(std::sqrt(mean_square(difference)),
+              slack * mean_tolerance() * std::max(1.0, std::sqrt(mean_square(wanted))))
         << what << ", result " << n;
   }
 }

@@ -84,6 +84,7 @@ inline ExperimentConfig unlike_defaults() {
                 .sequence_length = 999,
                 .source_length = 888,
                 .accumulation = 5,
+                .sequence_ranks = 3,
                 .shortest_length = 555,
                 .seed = 9223372036854775807U,
                 .order = DataOrder::contiguous,

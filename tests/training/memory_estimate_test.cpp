@@ -166,5 +166,24 @@ TEST(MemoryEstimate, AVocabularyOfTheDataCountsAsTheOneThatWillBeMade) {
             estimate_training_memory(experiment({"model.vocab_size=1000"})).weights);
 }
 
+// A piece of the tokens, and for heads without a window the keys and values of those before.
+TEST(MemoryEstimate, OfASharedSequenceIsThatOfThePieceAndOfEarlierRows) {
+  const auto activations = [](const char* content, const char* ranks) {
+    return estimate_training_memory(
+               experiment({std::string("attention.content=") + content, "attention.content_layers=all",
+                           std::string("train.sequence_ranks=") + ranks}))
+        .activations;
+  };
+  EXPECT_EQ(2 * activations("local", "2"), activations("local", "1"));
+  const std::int64_t rows_before = 4 * 512 * 2 * 2 * 2 * 32 * 4;  // tokens, layers, heads, keys and values, float32
+  EXPECT_EQ(activations("routing", "2"), activations("routing", "1") / 2 + rows_before);
+  EXPECT_EQ(activations("routing", "4"), activations("routing", "1") / 4 + rows_before / 2 * 3);
+  const MemoryEstimate whole = estimate_training_memory(experiment());
+  EXPECT_EQ(whole.layer_bytes_a_token,
+            estimate_training_memory(experiment({"train.sequence_ranks=2"})).layer_bytes_a_token);
+  EXPECT_GT(2 * 4096 * whole.layer_bytes_a_token, (whole.activations + whole.plans) * 9 / 10);
+  EXPECT_LT(2 * 4096 * whole.layer_bytes_a_token, whole.activations + whole.plans);
+}
+
 }  // namespace
 }  // namespace routing::memory_estimate_test

@@ -44,7 +44,8 @@ TEST(MetricsLog, CutBackKeepsOnlyWholeLinesUpToTheStep) {
   const TemporaryFolder folder;
   MetricsLog log(folder / "a");
   for (const int step : {0, 10, 20, 20, 30, 15}) log.append({{"step", step}});
-  // Written by others: without a step, with one that is no whole number, not JSON, torn.
+  // Written by others: without a step, with one that is no whole number or no count, not JSON, torn.
+  AppendFile(folder / "a").write("{\"step\":18446744073709551615}\n{\"step\":-1}\n");
   AppendFile(folder / "a").write("{\"epoch\":1}\n{\"step\":1.5}\n[1]\nnonsense\n\n{\"step\":2}");
   log.cut_back_to(20);
   const std::string kept = "{\"step\":0}\n{\"step\":10}\n{\"step\":20}\n{\"step\":20}\n{\"step\":15}\n";

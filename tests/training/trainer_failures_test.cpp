@@ -116,6 +116,43 @@ TEST_F(Training, GoesOnAfterDivergingWithASmallerLearningRateWhichIsSaidLoggedAn
   EXPECT_TRUE(notes.empty()) << nlohmann::json(notes);
 }
 
+// Short sequences first, then long ones: weights, optimiser and centroids go on, and the log says from where.
+TEST_F(Training, SequencesMayGrowWhereNothingIsRemembered) {
+  train("run", false, 4);
+  const std::int64_t tokens_before = 4 * config_.train.batch_size * config_.train.sequence_length;
+  config_.train.sequence_length *= 2;
+  config_.train.batch_size = 1;
+  config_.routing.routing().window *= 2;
+  std::vector<std::string> notes;
+  Trainer::Setup given = setup("run", true);
+  given.notes = [&](const std::string& note) { notes.push_back(note); };
+  {
+    Trainer trainer(given);
+    EXPECT_EQ(trainer.learner().steps_done(), 4);
+    const TrainingResult result = trainer.run();
+    EXPECT_EQ(result.end, TrainingEnd::finished);
+    EXPECT_EQ(result.state.tokens, tokens_before + (config_.train.steps - 4) * config_.train.sequence_length);
+  }
+  const std::string length = std::to_string(config_.train.sequence_length);
+  EXPECT_NE(std::find(notes.begin(), notes.end(),
+                      "train.sequence_length is " + length + " from step 4 on, " +
+                          std::to_string(config_.train.sequence_length / 2) + " before"),
+            notes.end())
+      << nlohmann::json(notes);
+  const auto lines = metrics("run");
+  const auto changed =
+      std::find_if(lines.begin(), lines.end(), [](const auto& line) { return line.contains("changed"); });
+  ASSERT_NE(changed, lines.end());
+  EXPECT_EQ(changed->at("changed").size(), 3U) << *changed;
+  EXPECT_TRUE(changed->at("changed").contains("routing.window"));
+  ExperimentConfig remembers = config_;
+  remembers.memory.length = 8;
+  ExperimentConfig longer = remembers;
+  longer.train.sequence_length *= 2;
+  EXPECT_THROW(require_same_run(remembers, longer, "run"), ConfigError);
+  EXPECT_NO_THROW(require_same_run(config_, longer = config_, "run"));
+}
+
 TEST_F(Training, FewerStepsThanTheRunHasAreRefusedAndNothingIsWritten) {
   train("run", false, 6);
   const std::string before = read_file(folder_ / "run/config.toml");
@@ -243,6 +280,22 @@ TEST_F(Training, ATrainerFileOfAnotherStepIsRefused) {
   EXPECT_THROW(Trainer{setup("run", true)}, FileError);
   write_file_at_once(run.checkpoint(4).trainer(), std::string("not json"));
   EXPECT_THROW(Trainer{setup("run", true)}, FileError);
+}
+
+// Such a number would be undefined as a step, and -2 no step.
+TEST(TrainerStateText, CountsThatAreNoneAreRefused) {
+  const std::string text = to_text(TrainerState());
+  for (const std::string key : {"step", "tokens", "loss_steps", "last_eval_step", "best_step", "data_tokens"}) {
+    for (const char* const value :
+         {"1e300", "1.5", "-2", "9223372036854775808", "18446744073709551615", "[[]]", "\"3\""}) {
+      auto json = nlohmann::ordered_json::parse(text);
+      json[key] = nlohmann::ordered_json::parse(value);
+      const std::string message = message_of<FileError>([&] { state_from_text(json.dump(), "run/trainer.json"); });
+      EXPECT_EQ(message.find("run/trainer.json: is not the trainer.json of a checkpoint"), 0U) << key << " " << value;
+      EXPECT_NE(message.find("a count was expected"), std::string::npos) << message;
+    }
+  }
+  EXPECT_EQ(state_from_text(text, "run/trainer.json").best_step, -1);
 }
 
 }  // namespace

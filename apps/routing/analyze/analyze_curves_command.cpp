@@ -83,6 +83,7 @@ std::string figure_cell(double value) {
 
 void print(const std::vector<NamedHistory>& runs, const std::vector<std::string>& paths) {
   std::vector<std::vector<std::string>> rows;
+  rows.reserve(runs.size());
   for (const auto& [name, history] : runs) {
     rows.push_back({name, history.best ? figure_cell(history.best->value) : "-",
                     history.best ? std::to_string(history.best->step) : "-",

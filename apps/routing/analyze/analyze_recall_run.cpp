@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <array>
 #include <iostream>
 #include <string>
 #include <vector>
@@ -19,11 +20,11 @@ std::string three(double plan, double recent, double random) {
 }
 
 void print_line(const std::vector<std::string>& cells) {
-  static constexpr std::size_t kWidths[] = {7, 18, 8, 10};
+  static constexpr std::array<std::size_t, 4> kWidths{7, 18, 8, 10};
   std::string text;
   for (std::size_t i = 0; i < cells.size(); ++i) {
     std::string cell = cells[i];
-    cell.resize(std::max(cell.size() + 1, i < std::size(kWidths) ? kWidths[i] : 20), ' ');
+    cell.resize(std::max(cell.size() + 1, i < kWidths.size() ? kWidths[i] : 20), ' ');
     text += cell;
   }
   std::cout << text.substr(0, text.find_last_not_of(' ') + 1) << "\n";

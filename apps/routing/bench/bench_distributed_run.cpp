@@ -1,25 +1,17 @@
 #include "bench/bench_options.h"
 #include "bench/bench_output.h"
+#include "bench/child_training.h"
 #include "lab/bench/rank_scaling.h"
 #include "lab/measure/statistics.h"
 #include "lab/measure/timing.h"
-#include "routing/core/error.h"
 #include "routing/core/files.h"
-#include "routing/core/random.h"
 #include "shell/engine.h"
 #include "shell/output.h"
-#include "shell/process_arguments.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <cstring>
-#include <fcntl.h>
 #include <filesystem>
 #include <iostream>
-#include <spawn.h>
 #include <string>
-#include <sys/wait.h>
-#include <unistd.h>
 #include <utility>
 #include <vector>
 
@@ -28,89 +20,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kTextBytes = std::size_t{1} << 21U;
-
-// Gone with everything in it when it goes out of sight.
-class ScratchFolder {
- public:
-  ScratchFolder() {
-    std::string name = (fs::temp_directory_path() / "routing-bench-XXXXXX").string();
-    require<FileError>(::mkdtemp(name.data()) != nullptr, name, ": cannot be made: ", std::strerror(errno));
-    path_ = name;
-  }
-  ~ScratchFolder() {
-    std::error_code error;
-    fs::remove_all(path_, error);
-  }
-  ScratchFolder(const ScratchFolder&) = delete;
-  ScratchFolder& operator=(const ScratchFolder&) = delete;
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
-
-// Words of few letters: speed does not depend on what they say.
-std::string made_up_text() {
-  RandomStream stream(1, "text of bench distributed");
-  std::string text;
-  while (text.size() < kTextBytes) {
-    const std::uint32_t letters = 2 + stream.below(8);
-    for (std::uint32_t i = 0; i < letters; ++i) text += static_cast<char>('a' + stream.below(26));
-    text += ' ';
-  }
-  return text;
-}
-
-// The program itself, as a user would call it.
-void run_program(std::vector<std::string> arguments, const fs::path& log) {
-  const std::vector<char*> argv = pointers_to(arguments);
-  posix_spawn_file_actions_t files;
-  posix_spawn_file_actions_init(&files);
-  posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
-  posix_spawn_file_actions_adddup2(&files, STDOUT_FILENO, STDERR_FILENO);
-  pid_t process = -1;
-  const int error = ::posix_spawn(&process, "/proc/self/exe", &files, nullptr, argv.data(), environ);
-  posix_spawn_file_actions_destroy(&files);
-  require<Error>(error == 0, "the program cannot be started: ", std::strerror(error));
-  int status = 0;
-  ::waitpid(process, &status, 0);
-  const bool well = WIFEXITED(status) && WEXITSTATUS(status) == kDone;
-  const std::string said = well ? "" : read_file(log);
-  require<Error>(well, "a training of the benchmark failed: ", said.substr(0, said.find('\n')));
-}
-
 bench::RankRun train_once(const DistributedOptions& options, const fs::path& folder, int ranks, int threads) {
   const fs::path run = folder / ("run-" + std::to_string(ranks));
-  std::error_code error;
-  fs::remove_all(run, error);
-  std::vector<std::string> arguments{"routing",
-                                     "train",
-                                     "--preset",
-                                     options.preset,
-                                     "--data",
-                                     options.data,
-                                     "--out",
-                                     run.string(),
-                                     "--quiet",
-                                     "--steps",
-                                     std::to_string(options.steps),
-                                     "--threads",
-                                     std::to_string(threads),
-                                     "--ranks",
-                                     std::to_string(ranks),
-                                     "--trace",
-                                     std::to_string(options.steps),
-                                     "--set",
-                                     "train.log_every=1",
-                                     "--set",
-                                     "train.eval_every=0",
-                                     "--set",
-                                     "train.checkpoint_every=0",
-                                     "--set",
-                                     "train.eval_tokens=1024"};
-  for (const std::string& setting : options.settings) arguments.insert(arguments.end(), {"--set", setting});
-  run_program(std::move(arguments), folder / "log");
+  run_training({.preset = options.preset,
+                .data = options.data,
+                .run = run,
+                .steps = options.steps,
+                .ranks = ranks,
+                .threads = threads,
+                .settings = options.settings},
+               folder / "log");
   return bench::read_rank_run(run, kSkippedSteps);
 }
 

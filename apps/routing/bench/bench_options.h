@@ -68,6 +68,19 @@ struct DistributedOptions {
   bool json = false;
 };
 
+// Of `bench long`.
+struct LongOptions {
+  std::string preset = "tiny-enwik8";
+  std::string data;
+  std::vector<std::string> settings;
+  std::vector<int> ranks = {1, 2, 4};
+  std::vector<std::string> contents = {"local", "routing"};
+  std::int64_t from = 8192;  // tokens of a sequence, doubled until more than `to`
+  std::int64_t to = 65536;
+  std::int64_t fit_from = 16384;
+  bool json = false;
+};
+
 // --precision, --repeats, --seed and --json.
 void add_measuring_options(CLI::App& app, BenchOptions& options);
 

@@ -5,6 +5,7 @@
 #include "shell/key_values.h"
 #include "shell/options.h"
 
+#include <fmt/core.h>
 #include <memory>
 #include <string>
 #include <vector>
@@ -57,7 +58,7 @@ std::vector<std::string> settings_of(const TrainBenchArguments& options) {
     if (!given && !plain) continue;
     const std::string value = given ? std::to_string(options.values[index]) : option.value;
     const std::int64_t number = std::stoll(value);
-    for (const std::string& key : option.keys) settings.push_back(key + "=" + value);
+    for (const std::string& key : option.keys) settings.push_back(fmt::format("{}={}", key, value));
     if (option.keys[0] == "model.width") settings.push_back("model.feedforward_width=" + std::to_string(4 * number));
     if (option.keys[0] == "attention.heads") {
       settings.push_back("attention.content_heads=" + std::to_string((number + 1) / 2));

@@ -46,7 +46,16 @@ bool is_tensorflow(const fs::path& source) {
   return source.extension() == ".index" || fs::exists(source.string() + ".index", ignored);
 }
 
+// A run, a checkpoint or an export of this program, which people point to when they want it written for others.
+bool is_ours(const fs::path& source) {
+  std::error_code ignored;
+  return source.extension() == ".safetensors" || fs::exists(source / "config.toml", ignored) ||
+         fs::exists(source / "model.safetensors", ignored);
+}
+
 Format format_of(const ConvertOptions& options) {
+  require<ConfigError>(!is_ours(options.source), options.source,
+                       ": is a model of this program already; --to tensorflow writes it for the authors' code");
   if (options.from == "pytorch") return Format::pytorch;
   if (options.from == "tensorflow" || is_tensorflow(options.source)) return Format::tensorflow;
   std::error_code ignored;
@@ -86,7 +95,7 @@ GivenArguments given_arguments(const ConvertOptions& options) {
   if (!options.arguments_file.empty()) {
     const nlohmann::json object = nlohmann::json::parse(read_file(options.arguments_file), nullptr, false);
     require<ConfigError>(object.is_object(), options.arguments_file,
-                         ": is not a JSON object; write {\"causal\": true, \"local_attn_window_size\": 256}");
+                         R"(: is not a JSON object; write {"causal": true, "local_attn_window_size": 256})");
     for (const auto& [name, value] : object.items()) given[name] = argument_text(value);
   }
   for (const std::string& argument : options.arguments) {

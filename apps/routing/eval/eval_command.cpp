@@ -66,6 +66,11 @@ Command add_eval(CLI::App& program, const ProgramOptions& program_options) {
   add_data_options(*app, *options);
   add_window_options(*app, *options);
   add_recurrence_options(*app, *options);
+  OptionGroup ranks(*app, "Ranks");
+  ranks.flag({"--split-sequence", "split every window over the ranks: for windows that one process does not hold"},
+             options->split_sequence);
+  add_rank_options(ranks, options->ranks,
+                   "each read a piece of every window; the figures are those of one, to the bit");
   OptionGroup output(*app, "Output");
   output.flag(kJsonFlag, options->json);
   output.add({"--nats FILE", "also what every token cost: a line of JSON per window with tokens and nats"},
@@ -76,6 +81,10 @@ Command add_eval(CLI::App& program, const ProgramOptions& program_options) {
                 "--against, --context and --reach are for --by-recurrence; give that too");
             require<ConfigError>(!options->by_recurrence || options->nats.empty(),
                                  "--nats and --by-recurrence are two ways to look at single tokens; give one of them");
+            require<ConfigError>(options->split_sequence || options->ranks.count == 1, "--ranks is ",
+                                 options->ranks.count,
+                                 ", but the ranks of an evaluation are for --split-sequence; give that too");
+            refuse_two_sets_of_ranks(options->ranks);
             model_file(options->run, options->checkpoint);  // says at once what is missing
             return engine(program_options).eval(*options, program_options);
           }};

@@ -1,6 +1,8 @@
 // What the arguments of `routing eval` say.
 #pragma once
 
+#include "ranks/rank_options.h"
+
 #include <cstdint>
 #include <string>
 
@@ -22,7 +24,9 @@ struct EvalOptions {
   double subwords_per_word = 0.0;
   bool require_whole = false;
   bool json = false;
-  std::string nats;  // a file for what every token cost; empty: none
+  std::string nats;             // a file for what every token cost; empty: none
+  bool split_sequence = false;  // every window over the ranks
+  LocalRanks ranks;
   // By recurrence; see eval_recurrence.h.
   bool by_recurrence = false;
   std::int64_t context = 0;

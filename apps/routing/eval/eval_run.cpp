@@ -53,17 +53,25 @@ std::string part_name(const EvalOptions& options) {
   return options.split == "all" ? "train" : options.split;
 }
 
-EvalRun open_eval_run(const EvalOptions& options, const fs::path& model, TrainingDisplay& display) {
-  EvalRun run{.path = model, .model = load_model(model)};
+EvalRun open_eval_run(const EvalOptions& options, const fs::path& model, TrainingDisplay& display,
+                      const EvalRank& rank) {
+  EvalRun run{.path = model, .model = load_model(model), .ranks = rank.group};
   require<ConfigError>(!options.data.empty() || !run.config().data.path.empty(), model.string(),
                        ": names no data; give some with --data PATH");
+  if (rank.group != nullptr && rank.on_machine != 0) rank.group->barrier();
   run.data =
       std::make_unique<Dataset>(data_config(options, run.config(), model),
                                 PrepareOptions{.train_needed = is_own_data(evaluated_data(options), run.config()),
                                                .notes = [&](const std::string& line) { display.say(line); }});
+  if (rank.group != nullptr && rank.on_machine == 0) rank.group->barrier();
   require_tokens_of_run(model, *run.data);
   fitted_to(run.config(), run.data->facts());
   return run;
+}
+
+std::int64_t tokens_to_read(const EvalOptions& options, const EvalRun& run) {
+  const std::int64_t all = chosen_part(options, *run.data).tokens.size();
+  return options.limit_tokens > 0 ? std::min(options.limit_tokens, all) : all;
 }
 
 LikelihoodOptions eval_windows(const EvalOptions& options, const EvalRun& run) {
@@ -82,6 +90,8 @@ Likelihood evaluate(const EvalOptions& options, const EvalRun& run, TrainingDisp
   LikelihoodOptions windows = eval_windows(options, run);
   windows.progress = [&](std::int64_t done, std::int64_t all) { display.evaluation_progress(done, all); };
   windows.scored = scored;
+  windows.ranks = run.ranks;
+  windows.split_windows = options.split_sequence;
   Transformer model = run.model;  // shares the weights
   Likelihood likelihood = token_likelihood(*model, chosen_part(options, *run.data).tokens, windows);
   display.finish();

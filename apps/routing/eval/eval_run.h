@@ -27,13 +27,24 @@ struct EvalRun {
   std::filesystem::path path = {};
   Transformer model = nullptr;
   std::unique_ptr<Dataset> data = nullptr;
+  RankGroup* ranks = nullptr;  // over which windows are split
 
   const ExperimentConfig& config() const { return model->config(); }
 };
 
+// One of the ranks of an evaluation; of one process there is no group.
+struct EvalRank {
+  RankGroup* group = nullptr;
+  int on_machine = 0;  // rank 0 of a machine prepares the data for the others there
+};
+
 // Throws  ConfigError  no data are named, or those have other tokens or sizes than the model
 //         FileError    no model, or as Dataset
-EvalRun open_eval_run(const EvalOptions& options, const std::filesystem::path& model, TrainingDisplay& display);
+EvalRun open_eval_run(const EvalOptions& options, const std::filesystem::path& model, TrainingDisplay& display,
+                      const EvalRank& rank = {});
+
+// Tokens of the part that is evaluated, as far as --limit-tokens lets them be read.
+std::int64_t tokens_to_read(const EvalOptions& options, const EvalRun& run);
 
 // How windows are cut for a run: as the options say, or as it was trained.
 LikelihoodOptions eval_windows(const EvalOptions& options, const EvalRun& run);

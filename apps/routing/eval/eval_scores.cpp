@@ -4,9 +4,12 @@
 #include "eval/nats_file.h"
 #include "inputs/piped_data.h"
 #include "inputs/run_model.h"
+#include "ranks/rank_launcher.h"
+#include "ranks/rank_process.h"
 #include "routing/core/error.h"
 #include "routing/data/formats.h"
 #include "routing/data/tasks/sequence_tasks.h"
+#include "routing/distributed/state_check.h"
 #include "routing/evaluation/measures.h"
 #include "routing/evaluation/scored_text.h"
 #include "routing/evaluation/target_accuracy.h"
@@ -20,6 +23,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fmt/core.h>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -41,6 +45,7 @@ struct Outcome {
   double entropy = 1.0;
   double subwords_per_word = 0.0;
   ScoredTokens scored = {};
+  int ranks = 1;
 };
 
 std::string windows_text(const Likelihood& likelihood, const DataFacts& facts) {
@@ -70,7 +75,7 @@ Report report_of(const EvalOptions& options, const Dataset& data, const Likeliho
   for (const Measure& measure : all) {
     const std::string note = data.facts().tokens == TokenKind::bytes ? "" : "   (" + measure.note + ")";
     report.fact(measure.key, measure.value);
-    report.line(measure.name, fixed_digits(measure.value, 4) + "   " + labels + note);
+    report.line(measure.name, fmt::format("{}   {}{}", fixed_digits(measure.value, 4), labels, note));
   }
   if (outcome.subwords_per_word > 0.0) report.fact("subwords_per_word", outcome.subwords_per_word);
   if (outcome.scored.words > 0) report.fact("words", outcome.scored.words);
@@ -83,6 +88,12 @@ Report report_of(const EvalOptions& options, const Dataset& data, const Likeliho
   report.fact("sequence_length", likelihood.sequence_length).fact("stride", likelihood.stride);
   if (likelihood.memory > 0) report.fact("memory", likelihood.memory);
   report.fact("windows", likelihood.windows).line("windows", windows_text(likelihood, data.facts()));
+  if (outcome.ranks > 1) {
+    report.fact("ranks", outcome.ranks).fact("bytes_sent", likelihood.bytes_sent);
+    report.line("ranks", std::to_string(outcome.ranks) + ", each with a piece of every window; rank 0 sent " +
+                             fixed_digits(static_cast<double>(likelihood.bytes_sent) / (1 << 20), 2) +
+                             " MiB and waited " + fixed_digits(likelihood.waiting_seconds, 1) + " s");
+  }
   report.fact("validity", outcome.validity).line("model", outcome.model.string());
   report.fact("audit", outcome.audit).line("audit", outcome.audit);
   if (!label.empty()) report.fact("data_label", label);
@@ -107,6 +118,8 @@ std::function<void(const ScoredWindow&)> into(std::optional<NatsFile>& file) {
 
 // Made-up data: how many targets of pairs, or answers of recall, does the model get right?
 int run_made_up(const EvalOptions& options, const ExperimentConfig& config, const fs::path& path) {
+  require<ConfigError>(!options.split_sequence, path.string(),
+                       ": was trained on made-up data, whose sequences are read ", "whole; leave out --split-sequence");
   require<ConfigError>(options.data.empty() && options.split != "all", path.string(), ": was trained on made-up data, ",
                        "of which every part is endless; leave out --data, and choose --split train, valid or test");
   require<ConfigError>(options.stride == 0, path.string(), ": was trained on made-up data, which come in whole ",
@@ -154,7 +167,7 @@ int run_made_up(const EvalOptions& options, const ExperimentConfig& config, cons
 }
 
 fs::path decoder_only_file(const EvalOptions& options, const std::string& run) {
-  const fs::path path = model_file(run, options.checkpoint);
+  fs::path path = model_file(run, options.checkpoint);
   const DataFormat format = load_model_config(path).data.format;
   require<ConfigError>(!is_made_up(format), path.string(), ": was trained on made-up data (", to_string(format),
                        "), whose answers are known by their distance; --by-recurrence is for models of real data");
@@ -181,9 +194,7 @@ RecurrenceResult evaluate_by_recurrence(const EvalOptions& options, const EvalRu
   return result;
 }
 
-}  // namespace
-
-int run_eval(const EvalOptions& given, const ProgramOptions& program) {
+int run_eval_here(const EvalOptions& given, const ProgramOptions& program, const EvalRank& rank) {
   EvalOptions options = given;
   const fs::path path =
       options.by_recurrence ? decoder_only_file(options, options.run) : model_file(options.run, options.checkpoint);
@@ -193,20 +204,30 @@ int run_eval(const EvalOptions& given, const ProgramOptions& program) {
   options.cache = passing.cache("");
   if (options.split.empty()) options.split = usual_split(options, trained, path);
   if (is_made_up(trained.data.format)) return run_made_up(options, trained, path);
-  TrainingDisplay display(program.quiet);
-  const EvalRun evaluated = open_eval_run(options, path, display);
+  const bool leads = rank.group == nullptr || rank.group->leads();
+  TrainingDisplay display(program.quiet || !leads);
+  const EvalRun evaluated = open_eval_run(options, path, display, rank);
   const ExperimentConfig& config = evaluated.config();
   const Dataset& data = *evaluated.data;
   const ModelNotes notes = load_model_notes(path);
+  if (rank.group != nullptr) {
+    Transformer model = evaluated.model;
+    check_same_model(*rank.group, *model, 0);
+    rank.group->status().enter(RankPhase::computing);
+  }
+  const LikelihoodOptions asked = eval_windows(options, evaluated);
+  const std::string note = note_of_length(config, std::min(asked.sequence_length, tokens_to_read(options, evaluated)));
+  if (!note.empty()) display.say(note);
   Likelihood likelihood;
   RecurrenceResult recurrence;
   if (options.by_recurrence) {
     recurrence = evaluate_by_recurrence(options, evaluated, display, likelihood);
   } else {
-    std::optional<NatsFile> nats_file = nats_file_of(options);
+    std::optional<NatsFile> nats_file = leads ? nats_file_of(options) : std::nullopt;
     likelihood = evaluate(options, evaluated, display, into(nats_file));
     if (nats_file) nats_file->commit();
   }
+  if (!leads) return kDone;
   const double rule = options.subwords_per_word > 0.0 ? options.subwords_per_word : config.eval.subwords_per_word;
   const ScoredTokens counted = scored_text(likelihood, data, part_name(options));
   const std::vector<Measure> all = measures(data.facts().tokens, counted, rule);
@@ -216,12 +237,34 @@ int run_eval(const EvalOptions& given, const ProgramOptions& program) {
                         .audit = audit_text(notes),
                         .entropy = smallest_occupancy_entropy(likelihood.routing),
                         .subwords_per_word = rule,
-                        .scored = counted};
+                        .scored = counted,
+                        .ranks = rank.group == nullptr ? 1 : rank.group->size()};
   Report report = report_of(options, data, likelihood, all, outcome);
   if (options.by_recurrence) report.fact("recurrence", recurrence_json(recurrence, evaluated));
   report.print(options.json, 19);
   if (options.by_recurrence && !options.json) print_recurrence(recurrence, evaluated);
   return kDone;
+}
+
+}  // namespace
+
+int run_eval(const EvalOptions& options, const ProgramOptions& program) {
+  const bool starts_ranks = options.ranks.count > 1 && !is_launched();
+  if (starts_ranks) {
+    require<ConfigError>(PassingData(options.data).paths() == options.data, options.data,
+                         ": comes through a pipe, which one process alone can read; write it to a file, or leave out ",
+                         "--ranks");
+    return launch_ranks({.ranks = options.ranks.count,
+                         .timeout = options.ranks.timeout(),
+                         .arguments = program.arguments,
+                         .quiet = program.quiet});
+  }
+  const std::optional<RankPlace> place = options.split_sequence ? rank_place() : std::nullopt;
+  if (!place || place->size == 1) return run_eval_here(options, program, {});
+  return run_as_rank(*place, {.timeout = options.ranks.timeout(), .arguments = program.arguments},
+                     [&](const std::shared_ptr<RankGroup>& group, int on_machine) {
+                       return run_eval_here(options, program, {.group = group.get(), .on_machine = on_machine});
+                     });
 }
 
 }  // namespace routing

@@ -12,7 +12,7 @@ void GenerateJob::say(const std::string& line) const {
   if (!quiet) std::cerr << "routing: " << line << "\n";
 }
 
-std::unique_ptr<Decoder> GenerateJob::decoder(GenerationReport& report) const {
+std::unique_ptr<Decoder> GenerateJob::decoder(GenerationReport& report, PieceExchange* pieces) const {
   const auto progress = [&report](std::int64_t tokens_read, std::int64_t tokens) {
     report.prompt_progress(tokens_read, tokens);
     if (InterruptGuard::requested()) throw Interrupted();
@@ -21,7 +21,8 @@ std::unique_ptr<Decoder> GenerateJob::decoder(GenerationReport& report) const {
                                                        .prefill_block = arguments.prefill_block,
                                                        .allow_cache = !arguments.no_cache,
                                                        .memory_limit = arguments.memory_limit << 20,
-                                                       .progress = progress});
+                                                       .progress = progress,
+                                                       .pieces = pieces});
   if (!made->reason().empty()) say("note: " + made->label() + ": " + made->reason());
   return made;
 }
@@ -35,7 +36,7 @@ GenerateOptions GenerateJob::options() const {
 
 void GenerateJob::say_summary(const GenerationReport& report, const Decoder& decoder,
                               std::int64_t prompt_tokens) const {
-  const std::string note = report.note_of_length(config());
+  const std::string note = note_of_length(config(), report.longest());
   if (!note.empty()) say(note);
   std::string labels = decoder.label() + ", " + validity_label(config());
   if (!notes.data_label.empty()) labels += ", " + notes.data_label;

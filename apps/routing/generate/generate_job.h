@@ -4,6 +4,7 @@
 #include "generate/generate_options.h"
 #include "generate/generate_prompt.h"
 #include "generate/generate_report.h"
+#include "routing/distributed/group/rank_group.h"
 #include "routing/generation/decoder.h"
 #include "routing/generation/generate.h"
 #include "routing/model/weights.h"
@@ -25,6 +26,7 @@ struct GenerateJob {
   std::shared_ptr<SequenceModel> model = nullptr;
   ModelNotes notes = {};
   bool quiet = false;
+  RankGroup* ranks = nullptr;  // that read the prompt together
 
   const ExperimentConfig& config() const { return model->config(); }
   bool reads_source() const { return config().model.encoder_layers > 0; }
@@ -32,8 +34,11 @@ struct GenerateJob {
 
   // "routing: …" on standard error, unless --quiet.
   void say(const std::string& line) const;
-  // As the arguments ask; says why if it is a slow one. The report hears of prompts.
-  std::unique_ptr<Decoder> decoder(GenerationReport& report) const;
+  // Has this rank nothing to do but to read its piece of the prompt?
+  bool only_reads() const { return ranks != nullptr && ranks->rank() + 1 < ranks->size(); }
+
+  // As the arguments ask; says why if it is a slow one. The report hears of prompts, and so do those who read `pieces`.
+  std::unique_ptr<Decoder> decoder(GenerationReport& report, PieceExchange* pieces = nullptr) const;
   GenerateOptions options() const;
   // What is said at the end.
   void say_summary(const GenerationReport& report, const Decoder& decoder, std::int64_t prompt_tokens) const;

@@ -58,6 +58,11 @@ void add_speed_options(CLI::App& app, GenerateArguments& arguments) {
             whole_number(1, kMostMebibytes));
 }
 
+void add_rank_options(CLI::App& app, GenerateArguments& arguments) {
+  OptionGroup ranks(app, "Ranks");
+  add_rank_options(ranks, arguments.ranks, "read the prompt together, a piece each; the last one goes on, to the bit");
+}
+
 void add_output_options(CLI::App& app, GenerateArguments& arguments) {
   OptionGroup output(app, "Output");
   output.add({"--out DIR", "folder for images; default: samples-SEED in the run's folder"}, arguments.out);
@@ -95,6 +100,7 @@ void add_generate_options(CLI::App& app, GenerateArguments& arguments) {
   add_sampling_options(app, arguments);
   add_end_options(app, arguments);
   add_speed_options(app, arguments);
+  add_rank_options(app, arguments);
   add_output_options(app, arguments);
 }
 
@@ -137,6 +143,15 @@ void finish_generate_options(const CLI::App& app, GenerateArguments& arguments) 
   if (arguments.logprobs) refuse_given(arguments, {"--echo"}, "writes text, but --logprobs writes a line per token");
   if (arguments.no_cache) {
     refuse_given(arguments, {"--memory-limit", "--prefill-block"}, "is for a cache, but --no-cache has none");
+  }
+  if (arguments.ranks.count > 1) {
+    refuse_given(arguments, {"-", "--no-cache", "--prefill-block", "--image", "--complete-split"},
+                 "is for one process, but --ranks is " + std::to_string(arguments.ranks.count));
+    if (!arguments.has("--prompt") && !arguments.has("--prompt-file") && !arguments.has("--prompt-ids")) {
+      throw UsageError("--ranks is " + std::to_string(arguments.ranks.count) + ", but there is no prompt to read",
+                       "give one with --prompt-file FILE, or leave out --ranks");
+    }
+    refuse_two_sets_of_ranks(arguments.ranks);
   }
   if (arguments.beams == 0) {
     refuse_given(arguments, {"--length-penalty"}, "is for beams, but none were asked for with --beams N");

@@ -1,6 +1,7 @@
 // What the arguments of `routing generate` say.
 #pragma once
 
+#include "ranks/rank_options.h"
 #include "routing/generation/sampler.h"
 
 #include <CLI/CLI.hpp>
@@ -37,6 +38,7 @@ struct GenerateArguments {
   std::int64_t prefill_block = 512;
   bool no_cache = false;
   std::int64_t memory_limit = 0;  // MiB
+  LocalRanks ranks;               // that read the prompt together
 
   std::string out;
   bool force = false;

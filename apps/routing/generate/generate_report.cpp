@@ -47,13 +47,4 @@ std::string GenerationReport::summary(std::int64_t prompt_tokens, const std::str
   return text + ", " + labels;
 }
 
-std::string GenerationReport::note_of_length(const ExperimentConfig& config) const {
-  const std::int64_t trained = config.train.sequence_length;
-  // With a memory training goes on from segment to segment, so longer sequences are what it has seen.
-  if (longest_ <= trained || config.memory.length > 0) return {};
-  const bool has_windows = config.attention.content != PatternKind::full;
-  return "note: token " + std::to_string(trained + 1) + " is past train.sequence_length " + std::to_string(trained) +
-         "; " + (has_windows ? "windows go on" : "attention goes on") + ", quality beyond is untested";
-}
-
 }  // namespace routing

@@ -1,7 +1,6 @@
 // How long a generation took, and what is said about it on standard error.
 #pragma once
 
-#include "routing/config/experiment.h"
 #include "routing/generation/decoder.h"
 
 #include <chrono>
@@ -26,8 +25,8 @@ class GenerationReport {
 
   // "1024 tokens in 3.2 s: 320 tokens/s, first token after 0.12 s (prompt of 512 tokens: 0.10 s), cached, causal".
   std::string summary(std::int64_t prompt_tokens, const std::string& labels) const;
-  // That tokens stood where training never had any; empty if none did.
-  std::string note_of_length(const ExperimentConfig& config) const;
+  // Tokens of the longest sequence so far.
+  std::int64_t longest() const { return longest_; }
 
  private:
   using Clock = std::chrono::steady_clock;

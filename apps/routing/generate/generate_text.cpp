@@ -4,12 +4,14 @@
 #include "generate/generate_output.h"
 #include "inputs/run_model.h"
 #include "routing/data/tasks/sequence_tasks.h"
+#include "routing/distributed/rank_pieces.h"
 #include "routing/generation/beam_search.h"
 #include "routing/generation/text_stream.h"
 #include "shell/command_line.h"
 #include "shell/interrupts.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 namespace routing {
@@ -82,6 +84,15 @@ class TextBatch {
   std::vector<TextStream> streams_;
   std::vector<TextSample> samples_;
 };
+
+// One of the ranks that read the prompt for the last one: once for each batch of its samples, or for its beams.
+int read_prompts(const GenerateJob& job, const Prompt& prompt, Decoder& decoder) {
+  const GenerateOptions options = job.options();
+  const std::int64_t batches =
+      job.arguments.beams > 0 ? 1 : (options.samples_per_prompt + options.batch_size - 1) / options.batch_size;
+  for (std::int64_t batch = 0; batch < batches; ++batch) decoder.drop(decoder.begin(prompt.ids).sequence);
+  return kDone;
+}
 
 int sample_text(const TextBatch::Parts& parts, GenerateOptions options, Decoder& decoder) {
   const InterruptGuard interrupts;
@@ -159,7 +170,10 @@ int generate_text(const GenerateJob& job, Prompt prompt) {
                      "give one with --prompt-ids 3,17,5");
   }
   GenerationReport report;
-  const std::unique_ptr<Decoder> decoder = job.decoder(report);
+  std::optional<RankPieces> pieces;
+  if (job.ranks != nullptr) pieces.emplace(*job.ranks);
+  const std::unique_ptr<Decoder> decoder = job.decoder(report, pieces ? &*pieces : nullptr);
+  if (job.only_reads()) return read_prompts(job, prompt, *decoder);
   GenerateOptions options = job.options();
   options.end_token = end_token(job, *tokenizer);
   options.known_tokens = tokenizer->vocabulary_size();

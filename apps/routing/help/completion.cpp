@@ -103,7 +103,7 @@ Completions complete(const CLI::App& program, const std::vector<std::string>& wo
   for (std::size_t i = 0; i + 1 < words.size(); ++i) read_word(now, words[i]);
   const bool is_option = !now.only_arguments && word.starts_with("-");
   if (now.awaited != nullptr && (now.awaited->get_expected_min() > 0 || !is_option)) {
-    const Completions values = complete_value(*now.awaited, "", word);
+    Completions values = complete_value(*now.awaited, "", word);
     const bool may_be_left_out = now.awaited->get_expected_min() == 0;
     if (!may_be_left_out || !values.words.empty()) return values;
   }

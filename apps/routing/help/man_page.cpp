@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <fmt/core.h>
 
 namespace routing {
 namespace {
@@ -24,8 +25,9 @@ std::string page_name(const CLI::App& command) {
 std::string title(const ManPage& page) {
   std::string name = page.name;
   for (char& letter : name) letter = static_cast<char>(std::toupper(static_cast<unsigned char>(letter)));
-  return ".TH " + roff_literal(name) + " " + page.section + " \"\" \"routing " + program_version() +
-         "\" \"Routing Transformer\"\n";
+  return fmt::format(R"(.TH {} {} "" "routing {}" "Routing Transformer")", roff_literal(name), page.section,
+                     program_version()) +
+         "\n";
 }
 
 std::string section(const std::string& name, const std::string& text) {
@@ -76,7 +78,7 @@ std::string commands(const CLI::App& command) {
 
 // What the machine decides is no default of a manual; the text says it in words.
 std::string option_meaning(const CLI::Option& option) {
-  const std::string text = option.get_description();
+  const std::string& text = option.get_description();
   if (option.get_required()) return text + " (required)";
   const std::string value = option.get_default_str();
   const bool said = value.empty() || text.find("default:") != std::string::npos;

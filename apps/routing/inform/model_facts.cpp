@@ -101,7 +101,8 @@ OrderedJson memory_of(const ExperimentConfig& config) {
           {"activations_bytes", memory.activations},
           {"plans_bytes", memory.plans},
           {"workspace_bytes", memory.workspace},
-          {"process_bytes", kProcessBytes}};
+          {"process_bytes", kProcessBytes},
+          {"layer_token_bytes", memory.layer_bytes_a_token}};
 }
 
 std::string group_text(const OrderedJson& group) {
@@ -153,6 +154,7 @@ OrderedJson model_facts(const ExperimentConfig& config) {
           {"layers", layers_of(config)},
           {"batch_size", config.train.batch_size},
           {"sequence_length", config.train.sequence_length},
+          {"sequence_ranks", config.train.sequence_ranks},
           {"precision", bf16 ? "bf16" : "fp32"},
           {"optimizer", to_string(config.train.optimizer)},
           {"remembers",
@@ -166,6 +168,7 @@ OrderedJson model_facts(const ExperimentConfig& config) {
 void print_model_facts(const OrderedJson& facts) {
   const auto word = [&](const char* key) { return facts[key].get<std::string>(); };
   const auto number = [&](const char* key) { return std::to_string(facts[key].get<std::int64_t>()); };
+  const auto number_of = [](const OrderedJson& value) { return std::to_string(value.get<std::int64_t>()); };
   const auto weights = [&](const char* key) { return weights_text(facts["parameters"][key].get<std::int64_t>()); };
   const auto bytes = [&](const std::string& key) {
     return bytes_text(facts["memory"][key + "_bytes"].get<std::int64_t>());
@@ -203,6 +206,11 @@ void print_model_facts(const OrderedJson& facts) {
        {"weights", "gradients", "optimizer", "packed_weights", "activations", "plans", "workspace"}) {
     lines.emplace_back("", bytes(part) + " " + part);
   }
+  lines.emplace_back(
+      "a token", number_of(facts["memory"]["layer_token_bytes"]) + " bytes in each layer, kept for the backward pass" +
+                     (facts["sequence_ranks"] > 1 ? "; all above is of the last of " + number("sequence_ranks") +
+                                                        " ranks that share the sequences"
+                                                  : ""));
   print_pairs(lines, 14);
 }
 

@@ -12,6 +12,7 @@
 #include "routing/training/learner.h"
 
 #include <algorithm>
+#include <set>
 #include <string_view>
 #include <system_error>
 #include <vector>
@@ -104,6 +105,31 @@ void require_tokens_of_run(const fs::path& model, const Dataset& data) {
                        ": its tokens are those of vocabulary ", data.facts().tokenizer_hash, ", but ", model.string(),
                        " learned those of ", learned,
                        "; give the vocabulary of the run with --vocabulary FILE, or data with its tokens");
+}
+
+std::string note_of_length(const ExperimentConfig& config, std::int64_t longest) {
+  const std::int64_t trained = config.train.sequence_length;
+  // With a memory training goes on from segment to segment, so longer sequences are what it has seen.
+  if (longest <= trained || config.memory.length > 0) return {};
+  const bool has_windows = config.attention.content != PatternKind::full;
+  std::string note = "note: token " + std::to_string(trained + 1) + " is past train.sequence_length " +
+                     std::to_string(trained) + "; " + (has_windows ? "windows go on" : "attention goes on") +
+                     ", quality beyond is untested";
+  // Tables that reached over all of a sequence in training, and do not any more.
+  std::set<std::string> named;
+  for (const LayerRule& rule : layer_rules(config)) {
+    for (const HeadGroupConfig& group : rule.head_groups) {
+      const bool ends = group.relative == RelativePosition::true_offset && group.max_relative >= trained - 1 &&
+                        group.max_relative < longest - 1;
+      const bool has_reach = !std::holds_alternative<LocalPattern>(group.pattern) &&
+                             !std::holds_alternative<Local2dPattern>(group.pattern) &&
+                             !std::holds_alternative<SpanPattern>(group.pattern);
+      if (!ends || !has_reach || !named.insert(pattern_name(group.pattern)).second) continue;
+      note += "; relative positions of " + pattern_name(group.pattern) + " heads end at " +
+              std::to_string(group.max_relative) + " tokens, and all beyond count as that";
+    }
+  }
+  return note;
 }
 
 MatmulPrecision chosen_precision(const std::string& option, const ExperimentConfig& config) {

@@ -42,6 +42,9 @@ DataConfig run_data_config(const std::filesystem::path& model, const ExperimentC
 // A ConfigError unless the ids of the data mean what the model learned that they mean.
 void require_tokens_of_run(const std::filesystem::path& model, const Dataset& data);
 
+// What to know of sequences of so many tokens where training had shorter ones; empty if there is nothing.
+std::string note_of_length(const ExperimentConfig& config, std::int64_t longest);
+
 // As the option --precision says, or as trained if it is empty.
 MatmulPrecision chosen_precision(const std::string& option, const ExperimentConfig& config);
 

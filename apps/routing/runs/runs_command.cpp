@@ -8,6 +8,7 @@
 #include "shell/text_table.h"
 
 #include <algorithm>
+#include <array>
 #include <ctime>
 #include <filesystem>
 #include <functional>
@@ -34,9 +35,9 @@ struct RunsOptions {
 std::string local_time_text(std::int64_t seconds) {
   const std::time_t time = seconds;
   std::tm parts{};
-  char text[32] = {};
-  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M", ::localtime_r(&time, &parts));
-  return text;
+  std::array<char, 32> text{};
+  const std::size_t length = std::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M", ::localtime_r(&time, &parts));
+  return {text.data(), length};
 }
 
 using Before = std::function<bool(const RunSummary&, const RunSummary&)>;
@@ -110,6 +111,7 @@ int run(const RunsOptions& options, const ProgramOptions& program) {
     return kDone;
   }
   std::vector<std::vector<std::string>> rows;
+  rows.reserve(runs.size());
   for (const RunSummary& each : runs) rows.push_back(cells_of(each, options.folder));
   std::cout << text_table({{.title = "run", .shrinks = true},
                            {.title = "state"},

@@ -46,6 +46,7 @@ void ApiServer::publish_readings() {
        [](const ServedModel& model, const CompletionBatch::Facts&) { return count(model.decoder->cache_bytes()); }},
   };
   const std::vector<std::shared_ptr<ServedModel>> all = models_.current();
+  loaded.reserve(all.size());
   for (const auto& model : all) loaded.push_back(model->name);
   for (const Row& row : rows) {
     for (const auto& model : all)

@@ -142,9 +142,7 @@ void ApiServer::on_files(const std::shared_ptr<http::Reply>& reply, std::functio
     }
   });
   if (taken) return;
-  ApiError error(429, "too many questions about runs wait already; come back later");
-  error.retry_after = 1;
-  throw error;
+  throw ApiError(429, "too many questions about runs wait already; come back later").with_retry_after(1);
 }
 
 void ApiServer::on_compute(const Asked& asked, std::function<Json()> make) {

@@ -59,7 +59,7 @@ class ApiServer {
   void on_compute(const Asked& asked, std::function<Json()> make);
   template <class Job, class Fields>
   void decode(const Asked& asked, Fields fields, std::int64_t choices);
-  void send_error(http::Reply& reply, const std::exception& error) const;
+  void send_error(http::Reply& reply, const std::exception& thrown) const;
   static void send_json(http::Reply& reply, const Json& object);
 
   std::string only_model() const;

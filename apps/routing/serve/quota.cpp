@@ -69,10 +69,9 @@ int Quota::retry_after() const {
 
 void Quota::refuse(const char* what, std::int64_t taken, std::int64_t limit) {
   ++taken_.refused;
-  ApiError error(429, "the queue is full: " + std::to_string(taken) + " of " + std::to_string(limit) + " " + what +
-                          " are taken; come back later");
-  error.retry_after = retry_after();
-  throw error;
+  throw ApiError(429, "the queue is full: " + std::to_string(taken) + " of " + std::to_string(limit) + " " + what +
+                          " are taken; come back later")
+      .with_retry_after(retry_after());
 }
 
 }  // namespace routing

@@ -24,6 +24,15 @@ bool is_place(const std::string& part) {
   return part.starts_with('{') && part.ends_with('}');
 }
 
+// Where clients of other servers look first.
+std::string advice_for(const std::string& path) {
+  if (path.ends_with("/chat/completions")) {
+    return "models here continue texts and know no chat: POST /v1/completions with \"prompt\"; ";
+  }
+  if (path == "/completion" || path == "/completions" || path == "/v1/completion") return "POST /v1/completions; ";
+  return {};
+}
+
 }  // namespace
 
 void Router::add(const std::string& method, const std::string& pattern, AskedHandler handler) {
@@ -64,11 +73,11 @@ const AskedHandler& Router::find(Asked& asked) const {
     if (route.method == method) return route.handler;
     allowed += (allowed.empty() ? "" : ", ") + route.method + (route.method == "GET" ? ", HEAD" : "");
   }
-  if (allowed.empty())
-    throw ApiError(404, "there is nothing at " + asked.request.path + "; GET /openapi.json lists what there is");
-  ApiError error(405, asked.request.path + " takes " + allowed + ", not " + asked.request.method);
-  error.allow = allowed;
-  throw error;
+  if (allowed.empty()) {
+    throw ApiError(404, "there is nothing at " + asked.request.path + "; " + advice_for(asked.request.path) +
+                            "GET /openapi.json lists what there is");
+  }
+  throw ApiError(405, asked.request.path + " takes " + allowed + ", not " + asked.request.method).with_allow(allowed);
 }
 
 std::vector<std::string> Router::routes() const {

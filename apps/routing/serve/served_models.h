@@ -32,7 +32,7 @@ class ServedModels {
 
   // The model of a run as its files are now. One that was loaded before goes on where the newer one cannot be read;
   // problems() says why. Throws an ApiError: 404 for a run that is not there, 503 for one that cannot be read.
-  std::shared_ptr<ServedModel> get(const std::string& name);
+  std::shared_ptr<ServedModel> get(const std::string& asked);
 
   // One step of every model; false if none had anything to do.
   bool advance();

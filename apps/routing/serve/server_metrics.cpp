@@ -15,7 +15,7 @@ void write_head(const std::string& name, std::string_view help, std::string_view
 }  // namespace
 
 void SecondsHistogram::add(double seconds) {
-  const auto bound = std::lower_bound(kBounds.begin(), kBounds.end(), seconds);
+  const auto* const bound = std::lower_bound(kBounds.begin(), kBounds.end(), seconds);
   ++counts_.at(static_cast<std::size_t>(bound - kBounds.begin()));
   sum_ += seconds;
 }

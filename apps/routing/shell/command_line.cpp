@@ -39,6 +39,7 @@ UsageError unknown_option(const std::string& argument, const CLI::App& command) 
   }
   const std::string bare = name.substr(std::min(name.find_first_not_of('-'), name.size()));
   std::vector<std::string> bare_candidates;
+  bare_candidates.reserve(candidates.size());
   for (const std::string& known : candidates) bare_candidates.push_back(known.substr(2));
   const std::vector<std::string> near = near_names(bare, bare_candidates);
   if (!near.empty()) return {message + "; did you mean '--" + near.front() + "'?", list_help_hint(command)};

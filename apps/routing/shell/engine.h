@@ -28,6 +28,7 @@ struct InfoOptions;
 struct JsdOptions;
 struct LayersOptions;
 struct LeakOptions;
+struct LongOptions;
 struct PatternsOptions;
 struct QuickstartOptions;
 struct ScalingOptions;
@@ -61,6 +62,7 @@ RunCommand<ScalingOptions> run_bench_scaling;
 RunCommand<LayersOptions> run_bench_layers;
 RunCommand<DecodeOptions> run_bench_decode;
 RunCommand<DistributedOptions> run_bench_distributed;
+RunCommand<LongOptions> run_bench_long;
 RunCommand<InfoOptions> run_info;
 RunCommand<DoctorOptions> run_doctor;
 
@@ -88,6 +90,7 @@ struct Engine {
   RunCommand<LayersOptions>* bench_layers = nullptr;
   RunCommand<DecodeOptions>* bench_decode = nullptr;
   RunCommand<DistributedOptions>* bench_distributed = nullptr;
+  RunCommand<LongOptions>* bench_long = nullptr;
   RunCommand<InfoOptions>* info = nullptr;
   RunCommand<DoctorOptions>* doctor = nullptr;
 };

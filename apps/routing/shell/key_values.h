@@ -9,6 +9,6 @@ namespace routing {
 
 // "true" and "false", or the words of an enumeration, in its order. Empty for numbers, paths and free text, and for
 // what is no key.
-std::vector<std::string> key_values(std::string_view key);
+std::vector<std::string> key_values(std::string_view name);
 
 }  // namespace routing

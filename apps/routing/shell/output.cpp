@@ -14,6 +14,19 @@ std::string fixed_digits(double value, int digits) {
   return fmt::format("{:.{}f}", value, digits);
 }
 
+std::string harmless_lines(std::string text) {
+  for (std::size_t place = 0; place < text.size(); ++place) {
+    const auto byte = static_cast<unsigned char>(text[place]);
+    // U+0080 to U+009F, as UTF-8, are the control characters of eight bits.
+    const bool begins_control = byte == 0xC2 && place + 1 < text.size() &&
+                                static_cast<unsigned char>(text[place + 1]) >= 0x80 &&
+                                static_cast<unsigned char>(text[place + 1]) < 0xA0;
+    if (begins_control) text.erase(place + 1, 1);
+    if (begins_control || (byte < 0x20 && byte != '\n') || byte == 0x7F) text[place] = '?';
+  }
+  return text;
+}
+
 std::string weights_text(std::int64_t weights) {
   const auto value = static_cast<double>(weights);
   return weights >= 1'000'000 ? fixed_digits(value / 1e6, 1) + " M" : fixed_digits(value / 1e3, 0) + " k";

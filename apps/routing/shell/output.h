@@ -14,6 +14,10 @@ namespace routing {
 // "2.194": so many digits after the point.
 std::string fixed_digits(double value, int digits);
 
+// Names and bytes of files in a message may be what a terminal obeys: control characters become '?', but line ends
+// stay.
+std::string harmless_lines(std::string text);
+
 // "490.7 M", "812 k".
 std::string weights_text(std::int64_t weights);
 

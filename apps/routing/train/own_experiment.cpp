@@ -47,7 +47,7 @@ OwnData own_data(const Dataset& data, std::int64_t sequence_length) {
 }
 
 std::string what_there_is(const OwnData& data) {
-  const std::string count = std::to_string(data.train_tokens) + " " + std::string(to_string(data.tokens));
+  std::string count = std::to_string(data.train_tokens) + " " + std::string(to_string(data.tokens));
   if (data.image_height == 0) return count;
   return count + " of images of " + std::to_string(data.image_height) + " x " + std::to_string(data.image_width);
 }

@@ -1,5 +1,6 @@
 #include "commands.h"
 #include "inputs/piped_data.h"
+#include "ranks/rank_options.h"
 #include "routing/config/toml.h"
 #include "routing/data/formats.h"
 #include "routing/training/run_directory.h"
@@ -17,8 +18,7 @@
 namespace routing {
 namespace {
 
-constexpr int kMostRanks = 4096;
-constexpr int kLongestTimeout = 24 * 3600;
+constexpr int kMostRestarts = 4096;
 
 // What is changed most, without --set.
 void add_usual_keys(CLI::App& app, ExperimentOptions& options) {
@@ -54,7 +54,7 @@ ExperimentConfig config_of(TrainOptions options) {
 void decide_what_fits(TrainOptions& options, const ExperimentConfig& config) {
   const bool goes_on = options.resumes() && RunDirectory(options.out).exists();
   if (goes_on) return;
-  const bool alone = options.ranks == 1 && !rank_place();
+  const bool alone = options.ranks.count == 1 && !rank_place();
   const auto& given = options.experiment;
   if (!given.short_setting("train.minutes").empty() && config.train.minutes == 0.0) {
     throw UsageError("--minutes is 0", "give the minutes there are, or leave it out");
@@ -83,12 +83,8 @@ int run(TrainOptions options, const ProgramOptions& program) {
   if (options.out.empty() && !options.dry_run)
     throw UsageError("--out is required", "name a folder for the run, such as --out runs/first");
   const std::optional<RankPlace> place = rank_place();
-  if (options.ranks > 1 && place && !is_launched()) {
-    throw UsageError("--ranks is " + std::to_string(options.ranks) + ", but RANK is set to " +
-                         std::to_string(place->rank) + ": both say who the ranks are",
-                     "leave --ranks out under torchrun, srun or mpirun; unset RANK and WORLD_SIZE otherwise");
-  }
-  if (options.ranks == 1 && !place && (options.restarts > 0 || options.shard_optimizer)) {
+  refuse_two_sets_of_ranks(options.ranks);
+  if (options.ranks.count == 1 && !place && (options.restarts > 0 || options.shard_optimizer)) {
     throw UsageError(std::string(options.restarts > 0 ? "--restarts" : "--shard-optimizer") +
                          " is for several ranks, but there is one",
                      "start more with --ranks N, or leave it out");
@@ -97,6 +93,11 @@ int run(TrainOptions options, const ProgramOptions& program) {
   if (no_data && options.resumes()) {
     throw UsageError(options.out + ": holds no run to go on with",
                      "name its folder with --out, or start one with --data");
+  }
+  if (!config.data.path.empty() && is_made_up(config.data.format) && !options.resumes()) {
+    throw UsageError("data.path is " + config.data.path + ", but data.format is " +
+                         std::string(to_string(config.data.format)) + ", which makes up its data and reads none",
+                     "leave --data out, or choose another preset");
   }
   if (no_data) {
     throw UsageError("no data to train on",
@@ -133,12 +134,9 @@ Command add_train(CLI::App& program, const ProgramOptions& program_options) {
       run_group.add({"--resume [auto]", "go on from the newest whole checkpoint in --out", {"auto"}}, options->resume)
           ->expected(0, 1);
   OptionGroup ranks(*app, "Ranks");
-  ranks.add({"--ranks N", "processes on this machine that train together; each takes its share of train.batch_size"},
-            options->ranks, whole_number(1, kMostRanks));
-  ranks.add({"--timeout S", "end the run if a rank is lost for S seconds"}, options->timeout_seconds,
-            whole_number(1, kLongestTimeout));
+  add_rank_options(ranks, options->ranks, "train together; each takes its share of train.batch_size");
   ranks.add({"--restarts K", "start again from the last checkpoint, up to K times"}, options->restarts,
-            whole_number(0, kMostRanks));
+            whole_number(0, kMostRestarts));
   ranks.flag({"--shard-optimizer", "each rank keeps its share of the optimiser's state (ZeRO stage 1)"},
              options->shard_optimizer);
   ranks.add({"--check-every N", "steps after which ranks compare hashes of their models"}, options->check_every,

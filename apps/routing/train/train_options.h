@@ -1,12 +1,12 @@
 // What the arguments of `routing train` say.
 #pragma once
 
+#include "ranks/launched.h"
+#include "ranks/rank_options.h"
 #include "routing/config/experiment.h"
 #include "routing/distributed/watch/rank_place.h"
 #include "shell/experiment_options.h"
-#include "train/rank_launcher.h"
 
-#include <chrono>
 #include <cstdint>
 #include <string>
 
@@ -23,14 +23,12 @@ struct TrainOptions {
   bool dry_run = false;
   bool json = false;
   // Of several ranks.
-  int ranks = 1;
+  LocalRanks ranks;
   int restarts = 0;
-  int timeout_seconds = 60;
   bool shard_optimizer = false;
   std::int64_t check_every = 100;
   std::int64_t trace_steps = 0;
 
-  std::chrono::milliseconds timeout() const { return std::chrono::seconds(timeout_seconds); }
   // Asked to, or started anew after a failure.
   bool resumes() const { return resume_given || environment_variable(kAttemptVariable).value_or("0") != "0"; }
 };

@@ -1,9 +1,10 @@
+#include "ranks/rank_launcher.h"
+#include "ranks/rank_process.h"
 #include "routing/config/toml.h"
 #include "routing/training/trainer.h"
 #include "shell/engine.h"
 #include "shell/interrupts.h"
 #include "train/own_experiment.h"
-#include "train/rank_process.h"
 #include "train/train_options.h"
 #include "train/training_display.h"
 #include "train/training_result.h"
@@ -64,22 +65,24 @@ int run_train(const TrainOptions& given, const ProgramOptions& program) {
     std::cout << to_toml(options.config);
     return kDone;
   }
-  if (options.ranks > 1 && !is_launched()) {
-    return launch_ranks({.ranks = options.ranks,
+  if (options.ranks.count > 1 && !is_launched()) {
+    return launch_ranks({.ranks = options.ranks.count,
                          .restarts = options.restarts,
-                         .timeout = options.timeout(),
+                         .timeout = options.ranks.timeout(),
                          .run = options.out,
                          .arguments = program.arguments,
                          .quiet = program.quiet});
   }
   const std::optional<RankPlace> place = rank_place();
   if (!place || place->size == 1) return train(options, program, {});
-  return run_as_rank(
-      *place,
-      {.timeout = options.timeout(), .restarts = options.restarts, .run = options.out, .arguments = program.arguments},
-      [&](const std::shared_ptr<RankGroup>& group, int local_rank) {
-        return train(options, program, {.group = group, .local_rank = local_rank});
-      });
+  return run_as_rank(*place,
+                     {.timeout = options.ranks.timeout(),
+                      .restarts = options.restarts,
+                      .run = options.out,
+                      .arguments = program.arguments},
+                     [&](const std::shared_ptr<RankGroup>& group, int local_rank) {
+                       return train(options, program, {.group = group, .local_rank = local_rank});
+                     });
 }
 
 }  // namespace routing

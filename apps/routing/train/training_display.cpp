@@ -30,6 +30,15 @@ std::string in_millions(std::int64_t count) {
   return fmt::format("{:.2f} M", static_cast<double>(count) * 1e-6);
 }
 
+// Whom rank 0 shares its sequences with; its piece is one of the longer ones.
+std::string pieces_text(const TrainConfig& train) {
+  const std::int64_t split = train.sequence_ranks;
+  if (split == 1) return "";
+  return ", which shares them with the next " +
+         (split == 2 ? std::string("rank") : fmt::format("{} ranks", split - 1)) +
+         fmt::format(", a piece of {} tokens each", (train.sequence_length + split - 1) / split);
+}
+
 }  // namespace
 
 TrainingDisplay::TrainingDisplay(bool quiet) : quiet_(quiet), terminal_(isatty(STDERR_FILENO) == 1) {}
@@ -125,7 +134,7 @@ std::string describe_run(Trainer& trainer) {
     text << "\nrouting: " << ranks.ranks << " ranks of " << num_threads() << " threads, global batch " << ranks.all_rows
          << " sequences of " << config.train.sequence_length << " tokens"
          << (config.train.accumulation > 1 ? " x " + std::to_string(config.train.accumulation) : "") << ", "
-         << ranks.rows << " of them on rank 0" << std::fixed << std::setprecision(1);
+         << ranks.rows << " of them on rank 0" << pieces_text(config.train) << std::fixed << std::setprecision(1);
     if (ranks.optimizer_bytes < ranks.all_optimizer_bytes) {
       text << "\nrouting: optimiser state " << static_cast<double>(ranks.optimizer_bytes) / mib << " MiB instead of "
            << static_cast<double>(ranks.all_optimizer_bytes) / mib

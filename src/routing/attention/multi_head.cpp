@@ -3,6 +3,8 @@
 #include "routing/attention/patterns/recency.h"
 #include "routing/attention/patterns/rotary.h"
 #include "routing/attention/patterns/span.h"
+#include "routing/attention/pieces/earlier_rows.h"
+#include "routing/attention/plan/remembered_tokens.h"
 #include "routing/config/span_heads.h"
 #include "routing/core/error.h"
 #include "routing/ops/attend/attend.h"
@@ -27,8 +29,24 @@ bool has_unit_keys(const HeadGroupConfig& group) {
          (routing != nullptr && routing->norm == RoutingNorm::unit);
 }
 
+// Positions before the first query.
 std::int64_t remembered(const AttentionState& state) {
-  return state.past.defined() ? state.past.size(1) : 0;
+  return state.past.defined() ? state.past.size(1) : first_position(state.piece);
+}
+
+// The rows of the input, of rows that may begin in earlier pieces.
+at::Tensor own_rows(const at::Tensor& rows, const AttentionState& state) {
+  if (state.piece == nullptr) return rows;
+  const std::int64_t tokens = state.piece->end() - state.piece->begin();
+  return rows.narrow(2, rows.size(2) - tokens, tokens);
+}
+
+// As patterns take them: of all positions. Queries of earlier pieces choose nothing; where not even their keys are
+// there, the pattern goes by positions alone.
+at::Tensor with_rows_before(const at::Tensor& rows, std::int64_t first, const TokenLayout& layout) {
+  const std::int64_t missing = layout.num_queries - rows.size(2);
+  if (missing == 0 || first > 0) return rows;
+  return at::cat({at::zeros({rows.size(0), rows.size(1), missing, rows.size(3)}, rows.options()), rows}, 2);
 }
 
 }  // namespace
@@ -83,6 +101,16 @@ MultiHeadAttentionImpl::MultiHeadAttentionImpl(AttentionConfig config, LayerPlac
   value_weight_ = make_projection("value_weight", heads, added, options);
   if (config_.head_mix) head_mix_weight_ = make_weight("head_mix_weight", head_dim_, head_dim_, options);
   output_weight_ = make_output_weight(heads, added, options);
+}
+
+std::vector<at::Tensor*> MultiHeadAttentionImpl::places_of(const at::Tensor& parameter) {
+  std::vector<at::Tensor*> all{&query_weight_, &key_weight_, &value_weight_, &output_weight_, &head_mix_weight_};
+  for (Group& group : groups_) {
+    all.insert(all.end(), {&group.relative_key, &group.relative_value, &group.log_scale});
+    if (SpanHeads* heads = group.pattern->span_heads()) all.push_back(&heads->share());
+  }
+  std::erase_if(all, [&](const at::Tensor* place) { return !place->is_same(parameter); });
+  return all;
 }
 
 at::Tensor MultiHeadAttentionImpl::make_projection(const std::string& name, std::int64_t heads, std::int64_t added,
@@ -148,6 +176,15 @@ void MultiHeadAttentionImpl::check_call(const at::Tensor& input, const Attention
         config_.name, ": remembered tokens are ", state.past.sizes(), ", but must be [", input.size(0), ", tokens, ",
         config_.width, "]");
   }
+  if (state.piece != nullptr) {
+    require<InputError>(
+        config_.kind == AttentionKind::causal_self && !state.valid.defined() && !state.past.defined(), config_.name,
+        ": a piece of a sequence was given, but only causal self-attention without padding and memory is split");
+    require<InputError>(input.size(1) == state.piece->end() - state.piece->begin(), config_.name, ": the input has ",
+                        input.size(1), " tokens, but the piece ", state.piece->end() - state.piece->begin());
+    const std::string reason = reason_against_cache();
+    require<InputError>(reason.empty(), config_.name, ": ", reason, ", so no piece of a sequence can be read alone");
+  }
   require<InputError>(!state.reuse_plans || state.plans.size() == groups_.size(), config_.name, ": reuse_plans with ",
                       state.plans.size(), " plans, but the layer has ", groups_.size(), " head groups");
 }
@@ -197,6 +234,21 @@ MultiHeadAttentionImpl::QueryKey MultiHeadAttentionImpl::prepare(const Group& gr
   return {queries, group.config.shared_query_key ? shared_keys(group, queries) : prepared_keys(group, mine.k)};
 }
 
+MultiHeadAttentionImpl::PieceRows MultiHeadAttentionImpl::rows_over_pieces(const Group& group, const GroupRows& mine,
+                                                                           const SequencePiece& piece) const {
+  const std::vector<std::int64_t> firsts =
+      first_positions_read(group.pattern->list_rules().value(), group.config.key_shift, piece);
+  const std::int64_t first = firsts.at(static_cast<std::size_t>(piece.number()));
+  const at::Tensor queries = prepared_queries(group, mine.q);
+  if (group.config.shared_query_key) {
+    const at::Tensor all = with_earlier_rows(queries, firsts, piece);
+    return {{all, shared_keys(group, all)}, with_earlier_rows(mine.v, firsts, piece), first};
+  }
+  return {{queries, with_earlier_rows(prepared_keys(group, mine.k), firsts, piece)},
+          with_earlier_rows(mine.v, firsts, piece),
+          first};
+}
+
 MultiHeadAttentionImpl::Attended MultiHeadAttentionImpl::attended_rows(const Group& group, const QueryKey& chosen) {
   const bool shift = group.config.key_shift == 1;
   const bool same = chosen.k.is_same(chosen.q);
@@ -242,26 +294,37 @@ GroupProbe MultiHeadAttentionImpl::make_probe(const Group& group, const QueryKey
           .recency = options.recency};
 }
 
-at::Tensor MultiHeadAttentionImpl::attend_group(std::size_t index, const QueryKey& chosen, const at::Tensor& v,
-                                                AttentionState& state, const TokenLayout& layout) {
+at::Tensor MultiHeadAttentionImpl::attend_group(std::size_t index, const PieceRows& rows, AttentionState& state,
+                                                const TokenLayout& layout) {
   const Group& group = groups_[index];
+  const QueryKey& chosen = rows.chosen;
   // What the pattern chooses by; shifted keys choose as the queries they are.
   const at::Tensor separate_keys = group.config.shared_query_key ? at::Tensor() : chosen.k;
   if (!state.reuse_plans) {
-    state.plans.push_back(group.pattern->plan({.layout = layout,
-                                               .queries = choosing_rows(group, chosen).detach(),
-                                               .keys = separate_keys.defined() ? separate_keys.detach() : separate_keys,
-                                               .training = is_training(),
-                                               .step = state.step,
-                                               .sample_ids = state.sample_ids,
-                                               .remembered = remembered(state)}));
+    state.plans.push_back(
+        group.pattern->plan({.layout = layout,
+                             .queries = with_rows_before(choosing_rows(group, chosen).detach(), rows.first, layout),
+                             .keys = separate_keys.defined() ? separate_keys.detach() : separate_keys,
+                             .training = is_training(),
+                             .step = state.step,
+                             .sample_ids = state.sample_ids,
+                             .remembered = remembered(state)}));
+    if (state.piece != nullptr) {
+      state.plans.back() = with_rows_from(state.plans.back(), state.piece->begin(), rows.first);
+    }
   }
-  const Attended attended = attended_rows(group, chosen);
-  const QueryKey& qk = attended.query_key;
+  Attended attended = attended_rows(group, chosen);
+  QueryKey& qk = attended.query_key;
+  if (state.piece != nullptr) {
+    // Where a key is its query they are two tensors from here on.
+    qk.q = own_rows(qk.q, state);
+    attended.chosen_queries = own_rows(attended.chosen_queries, state);
+  }
   if (state.keep_probes && !is_training()) state.probes.push_back(make_probe(group, qk, state.plans[index]));
   if (is_training()) {
-    const at::Tensor choosing = choosing_rows(group, {attended.chosen_queries, chosen.k});
-    const at::Tensor loss = group.pattern->auxiliary_loss(choosing, separate_keys, state.plans[index]);
+    const at::Tensor choosing = choosing_rows(group, {attended.chosen_queries, own_rows(chosen.k, state)});
+    const at::Tensor loss = group.pattern->auxiliary_loss(
+        choosing, separate_keys.defined() ? own_rows(separate_keys, state) : separate_keys, state.plans[index]);
     if (loss.defined()) state.auxiliary_loss = state.auxiliary_loss.defined() ? state.auxiliary_loss + loss : loss;
   }
   AttendOptions options = attend_options(group, qk.q.options());
@@ -275,8 +338,8 @@ at::Tensor MultiHeadAttentionImpl::attend_group(std::size_t index, const QueryKe
                        .key = place_.key("attention dropout", {index, state.step}),
                        .sample_ids = state.sample_ids};
   }
-  const at::Tensor output = attend(qk.q, qk.k, v, state.plans[index], options).output;
-  const std::int64_t past = remembered(state);
+  const at::Tensor output = attend(qk.q, qk.k, rows.values, state.plans[index], options).output;
+  const std::int64_t past = state.past.defined() ? state.past.size(1) : 0;
   return past == 0 ? output : output.narrow(2, past, output.size(2) - past);
 }
 
@@ -323,9 +386,12 @@ at::Tensor MultiHeadAttentionImpl::forward(const at::Tensor& input, AttentionSta
   std::vector<at::Tensor> outputs;
   for (std::size_t index = 0; index < groups_.size(); ++index) {
     const Group& group = groups_[index];
-    const GroupRows mine = turned_rows(group, rows[index]);
-    const at::Tensor output =
-        attend_group(index, prepare(group, {mine.q, mine.k}), mine.v, state, layout_for(group, input, state));
+    const std::vector<std::int64_t> first_positions(static_cast<std::size_t>(input.size(0)),
+                                                    first_position(state.piece));
+    const GroupRows mine = turned_rows(group, rows[index], first_positions);
+    const PieceRows read = state.piece == nullptr ? PieceRows{prepare(group, {mine.q, mine.k}), mine.v}
+                                                  : rows_over_pieces(group, mine, *state.piece);
+    const at::Tensor output = attend_group(index, read, state, layout_for(group, input, state));
     // Heads inside of tokens, as attention leaves them in memory and the last projection reads them.
     outputs.push_back(output.transpose(1, 2));
   }

@@ -15,6 +15,7 @@
 #include "routing/attention/cache/piece_exchange.h"
 #include "routing/attention/head_probe.h"
 #include "routing/attention/patterns/pattern.h"
+#include "routing/attention/pieces/sequence_piece.h"
 #include "routing/attention/routing/centroids.h"
 #include "routing/config/attention.h"
 #include "routing/ops/attend/attend.h"
@@ -40,6 +41,10 @@ struct AttentionState {
   // [batch, remembered, width]: tokens that stand before the input and are keys for it, without output of their own.
   // Causal self-attention without padding only; undefined means none. Plans are over remembered + tokens positions.
   at::Tensor past = {};
+  // The input is this piece of sequences whose other pieces are computed elsewhere (pieces/sequence_piece.h); null
+  // means that it is whole. Causal self-attention without padding and without remembered tokens only. Plans are over
+  // all positions up to the end of the piece.
+  const SequencePiece* piece = nullptr;
   // int64 [batch]: identities of the sequences, for dropout and samples of tokens; undefined means 0, 1, 2 ….
   at::Tensor sample_ids = {};
   MatmulPrecision precision = MatmulPrecision::fp32;  // of projections and attention
@@ -78,8 +83,9 @@ class MultiHeadAttentionImpl : public torch::nn::Module {
   at::Tensor forward_cached(const at::Tensor& input, AttentionCache& cache, std::span<const std::int64_t> sequences,
                             MatmulPrecision precision, PieceExchange* pieces = nullptr) const;
   // An empty cache for this layer. Throws an InputError where there is a reason against it. With a horizon the result
-  // is what forward() has of one segment after the other, each with its memory.
-  AttentionCache make_cache(const Horizon& horizon = {}) const;
+  // is what forward() has of one segment after the other, each with its memory. A cache for bf16 takes half the memory
+  // where kernels read keys so, and is good for that precision only; one for fp32 is good for both.
+  AttentionCache make_cache(const Horizon& horizon = {}, MatmulPrecision precision = MatmulPrecision::fp32) const;
   // Why a sequence cannot be read piece by piece; empty if it can.
   std::string reason_against_cache() const;
   // What a sequence of a layer of cross-attention reads: memory [1, keys, width], valid bool [1, keys] or undefined.
@@ -93,6 +99,11 @@ class MultiHeadAttentionImpl : public torch::nn::Module {
   // The heads of group `index` with a learned span, to be clamped once after each optimiser step; null if they have
   // none.
   SpanHeads* span_heads(std::size_t index) const { return groups_.at(index).pattern->span_heads(); }
+
+  // Where the layer keeps this parameter of its own: whoever puts another tensor of the same shape there makes the
+  // layer compute with it, and has to put the parameter back. For callers whose weights are made of others (the Python
+  // package).
+  std::vector<at::Tensor*> places_of(const at::Tensor& parameter);
 
   const AttentionConfig& config() const { return config_; }
 
@@ -130,6 +141,14 @@ class MultiHeadAttentionImpl : public torch::nn::Module {
   // where no key is a query.
   std::vector<at::Tensor> rows_with_past(const at::Tensor& input, const AttentionState& state) const;
   QueryKey prepare(const Group& group, const QueryKey& mine) const;
+  // Rows as the patterns choose by them, and values. Of a piece they begin at position `first`: those of earlier pieces
+  // come from there.
+  struct PieceRows {
+    QueryKey chosen;
+    at::Tensor values;
+    std::int64_t first = 0;
+  };
+  PieceRows rows_over_pieces(const Group& group, const GroupRows& mine, const SequencePiece& piece) const;
   static at::Tensor shared_keys(const Group& group, const at::Tensor& queries);
   // What tokens choose their groups by: queries, or those of unit length.
   static at::Tensor choosing_rows(const Group& group, const QueryKey& chosen);
@@ -165,15 +184,16 @@ class MultiHeadAttentionImpl : public torch::nn::Module {
                              const AttentionCache& cache) const;
   // Shifted keys: the queries of the tokens before new ones, [sequences, heads, 1, dim]; zeros where there are none.
   at::Tensor queries_before(std::size_t index, const CachedCall& call, const AttentionCache& cache) const;
+  // The lists that these queries have chosen; empty where they are not known for all sequences.
+  static std::vector<TokenLists> lists_of_last(std::size_t index, const CachedCall& call, const AttentionCache& cache);
   // Takes the queries of the last token of the piece before.
   void take_queries_before(const std::vector<QueryKey>& qk, PieceExchange& pieces, std::int64_t sequence,
                            AttentionCache& cache) const;
-  void attend_cached(std::size_t index, const CachedTokens& tokens, const CachedCall& call, AttentionCache& cache,
+  void attend_cached(std::size_t index, const CachedTokens& read, const CachedCall& call, AttentionCache& cache,
                      at::Tensor& output) const;
   static at::Tensor key_usage(const QueryKey& qk, const Plan& plan, AttendOptions options);
   GroupProbe make_probe(const Group& group, const QueryKey& qk, const Plan& plan) const;
-  at::Tensor attend_group(std::size_t index, const QueryKey& chosen, const at::Tensor& v, AttentionState& state,
-                          const TokenLayout& layout);
+  at::Tensor attend_group(std::size_t index, const PieceRows& rows, AttentionState& state, const TokenLayout& layout);
 
   AttentionConfig config_;
   LayerPlace place_;

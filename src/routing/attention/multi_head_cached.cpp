@@ -9,6 +9,7 @@
 #include "routing/ops/attend/head_tensors.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 #include <variant>
 
@@ -33,6 +34,16 @@ std::vector<std::int64_t> lengths_of(const HeadCache& heads, std::span<const std
   return lengths;
 }
 
+// Of the part that a thread reads.
+KeptPlan& plan_of_thread() {
+  thread_local KeptPlan plan;
+  return plan;
+}
+
+TokenLists last_token_of(const TokenLists& all) {
+  return {.counts = {all.counts.back()}, .lists = {all.lists.end() - all.counts.back(), all.lists.end()}};
+}
+
 }  // namespace
 
 std::string MultiHeadAttentionImpl::reason_against_cache() const {
@@ -42,7 +53,7 @@ std::string MultiHeadAttentionImpl::reason_against_cache() const {
   return {};
 }
 
-AttentionCache MultiHeadAttentionImpl::make_cache(const Horizon& horizon) const {
+AttentionCache MultiHeadAttentionImpl::make_cache(const Horizon& horizon, MatmulPrecision precision) const {
   const std::string reason = reason_against_cache();
   require<InputError>(reason.empty(), reason, ", so it cannot be read piece by piece; run whole prefixes instead");
   require<InputError>(query_weight_.device().is_cpu() && query_weight_.scalar_type() == at::kFloat, config_.name,
@@ -58,8 +69,10 @@ AttentionCache MultiHeadAttentionImpl::make_cache(const Horizon& horizon) const 
         .self = group.config.self,
         .memory = config_.kind == AttentionKind::cross,
         .horizon = horizon,
-        .key_shift = group.config.key_shift};
+        .key_shift = group.config.key_shift,
+        .halves = attend_keeps_halves(precision)};
     AttendOptions options = attend_options(group, at::kFloat);
+    options.precision = precision;
     for (at::Tensor* table : {&options.relative_key, &options.relative_value}) {
       if (table->defined()) *table = table->detach().contiguous();
     }
@@ -105,6 +118,17 @@ at::Tensor MultiHeadAttentionImpl::queries_before(std::size_t index, const Cache
   return before;
 }
 
+std::vector<TokenLists> MultiHeadAttentionImpl::lists_of_last(std::size_t index, const CachedCall& call,
+                                                              const AttentionCache& cache) {
+  std::vector<TokenLists> all;
+  for (const std::int64_t sequence : call.sequences) {
+    const std::span<const TokenLists> lists = cache.groups_.at(index).lists_of(sequence);
+    if (lists.empty()) return {};
+    all.insert(all.end(), lists.begin(), lists.end());
+  }
+  return all;
+}
+
 void MultiHeadAttentionImpl::take_queries_before(const std::vector<QueryKey>& qk, PieceExchange& pieces,
                                                  std::int64_t sequence, AttentionCache& cache) const {
   std::vector<at::Tensor> mine;
@@ -123,6 +147,7 @@ void MultiHeadAttentionImpl::take_queries_before(const std::vector<QueryKey>& qk
     const std::int64_t heads = groups_[index].config.heads;
     const float* const mine_before = gathered.data_ptr<float>() + (pieces.piece() - 1) * gathered.size(1) + place;
     cache.groups_.at(index).room_for_queries(sequence).assign(mine_before, mine_before + heads * head_dim_);
+    cache.groups_.at(index).room_for_lists(sequence).clear();
     place += heads * head_dim_;
   }
 }
@@ -137,17 +162,26 @@ MultiHeadAttentionImpl::CachedTokens MultiHeadAttentionImpl::cached_tokens(std::
   CachedTokens read{.queries = rows.q,
                     .keys = rows.k.defined() ? with_adjacent_numbers(rows.k) : rows.k,
                     .values = v,
-                    .query_lists = group.pattern->token_lists(choosing_rows(group, qk), first_positions),
+                    .query_lists = {},
                     .key_lists = {}};
   const bool by_position = group.pattern->key_list_kind() == KeyListKind::by_position;
+  // Where there is one list for all keys, heads have nothing to choose, and are asked once for all of them.
+  const bool alike =
+      cache.groups_.at(index).heads.shape().rules.lists == 1 && group.config.key_shift == 0 && !by_position;
+  const at::Tensor choosing = choosing_rows(group, qk);
+  read.query_lists = group.pattern->token_lists(alike ? choosing.narrow(1, 0, 1) : choosing, first_positions);
   if (group.config.key_shift == 1) {
     const at::Tensor before = queries_before(index, call, cache);
     read.keys = with_adjacent_numbers(shared_keys(group, at::cat({before, qk.q.narrow(2, 0, qk.q.size(2) - 1)}, 2)));
-    std::vector<std::int64_t> positions_before = first_positions;
-    for (std::int64_t& position : positions_before) --position;
-    read.key_lists = shifted_lists(group.pattern->key_lists(before, positions_before),
-                                   by_position ? group.pattern->key_lists(qk.q, first_positions) : read.query_lists,
-                                   first_positions);
+    std::vector<TokenLists> lists_before = by_position ? std::vector<TokenLists>() : lists_of_last(index, call, cache);
+    if (lists_before.empty()) {
+      std::vector<std::int64_t> positions_before = first_positions;
+      for (std::int64_t& position : positions_before) --position;
+      lists_before = group.pattern->key_lists(before, positions_before);
+    }
+    read.key_lists =
+        shifted_lists(lists_before, by_position ? group.pattern->key_lists(qk.q, first_positions) : read.query_lists,
+                      first_positions);
     read.last_queries = qk.q.select(2, qk.q.size(2) - 1).contiguous();
     return read;
   }
@@ -170,16 +204,25 @@ void MultiHeadAttentionImpl::attend_cached(std::size_t index, const CachedTokens
     tokens.keys = read_rows(read.keys);
     tokens.values = read_rows(read.values);
   }
-  kept.last_plan = kept.heads.append(tokens, std::move(kept.last_plan));
+  KeptPlan& plan = cache.in_parts_ ? plan_of_thread() : kept.last_plan;
+  plan = kept.heads.append(tokens, std::move(plan));
   for (std::size_t number = 0; read.last_queries.defined() && number < call.sequences.size(); ++number) {
     const std::int64_t size = read.last_queries.numel() / read.last_queries.size(0);
     const float* const queries = read.last_queries.data_ptr<float>() + static_cast<std::int64_t>(number) * size;
     kept.room_for_queries(call.sequences[number]).assign(queries, queries + size);
+    const auto heads = static_cast<std::size_t>(group.config.heads);
+    const std::span chosen = std::span(read.query_lists).subspan(number * heads, heads);
+    std::vector<TokenLists>& lists = kept.room_for_lists(call.sequences[number]);
+    lists.clear();
+    for (const TokenLists& each : chosen) lists.push_back(last_token_of(each));
   }
-  kept.options.precision = call.precision;
+  // Others may read the options now.
+  std::optional<AttendOptions> other;
+  if (kept.options.precision != call.precision) other.emplace(kept.options).precision = call.precision;
   // Heads stand inside of tokens there.
   float* const mine = output.data_ptr<float>() + group.first_head * output.stride(2);
-  attend_kept(read.queries, {kept.heads.keys(), kept.heads.values(), kept.tables}, kept.last_plan, kept.options,
+  const RowStore& store = kept.heads.store();
+  attend_kept(read.queries, {store.rows(), store.key_dim(), kept.tables}, plan, other ? *other : kept.options,
               {mine, output.stride(0), output.stride(2), output.stride(1)});
   kept.heads.release(call.sequences);
 }
@@ -224,6 +267,11 @@ at::Tensor MultiHeadAttentionImpl::forward_cached(const at::Tensor& input, Atten
     read.push_back(cached_tokens(index, qk[index], values[index], call, cache));
   }
   if (pieces != nullptr) {
+    // They are sent head by head.
+    for (std::size_t index = 0; index < groups_.size(); ++index) {
+      std::vector<TokenLists>& lists = read[index].query_lists;
+      if (lists.size() == 1) lists.resize(static_cast<std::size_t>(groups_[index].config.heads), lists.front());
+    }
     std::vector<PieceKeys> keys;
     for (std::size_t index = 0; index < groups_.size(); ++index) {
       const CachedTokens& group = read[index];

@@ -186,6 +186,8 @@ struct TrainConfig {
   std::int64_t sequence_length = 2048;
   std::int64_t source_length = 0;  // of what an encoder reads; 0 means sequence_length
   std::int64_t accumulation = 1;   // batches summed into one optimiser step
+  // Ranks that share a sequence, each with a piece of it; so many neighbours are one data rank.
+  std::int64_t sequence_ranks = 1;
   // Each batch is cut to a length drawn from this one to sequence_length (docs/facts.md G3); 0 means none is cut.
   std::int64_t shortest_length = 0;
   std::uint64_t seed = 1;

@@ -249,6 +249,7 @@ void add_train(Keys& keys) {
   train.add("sequence_length", &T::sequence_length, "tokens of a sequence");
   train.add("source_length", &T::source_length, "tokens that an encoder reads; 0 means train.sequence_length");
   train.add("accumulation", &T::accumulation, "batches summed into one optimiser step");
+  train.add("sequence_ranks", &T::sequence_ranks, "ranks that share a sequence, each with a piece of it");
   train.add("shortest_length", &T::shortest_length,
             "cut each batch to a random length from this one up; 0 means none is cut");
   train.add("seed", &T::seed, "fixes weights, order of data and dropout");

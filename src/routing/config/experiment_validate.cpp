@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
 #include <limits>
 
 namespace routing {
@@ -28,6 +29,63 @@ void not_negative(const char* key, double value) {
 
 void probability(const char* key, double value) {
   require<ConfigError>(value >= 0.0 && value < 1.0, key, " is ", value, ", but it must be at least 0 and below 1");
+}
+
+// Ids, positions and places in a batch are numbers of 31 bits. Of layers and widths more than these is a slip of the
+// hand, or a model of a stranger that would build layers until memory is gone.
+void validate_sizes(const ExperimentConfig& config) {
+  struct Limit {
+    const char* key;
+    std::int64_t value, most;
+  };
+  constexpr std::int64_t kMostLayers = 10'000;
+  constexpr std::int64_t kWidest = std::int64_t{1} << 24U;
+  constexpr std::int64_t kMostHeads = std::int64_t{1} << 16U;
+  constexpr std::int64_t kLongestSide = std::int64_t{1} << 14U;
+  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+  const ModelConfig& model = config.model;
+  const TrainConfig& train = config.train;
+  const DataConfig& data = config.data;
+  for (const auto& [key, value, most] : std::initializer_list<Limit>{
+           {"model.layers", model.layers, kMostLayers},
+           {"model.encoder_layers", model.encoder_layers, kMostLayers},
+           {"model.width", model.width, kWidest},
+           {"model.embedding_width", model.embedding_width, kWidest},
+           {"model.feedforward_width", model.feedforward_width, kWidest},
+           {"model.head_dim", model.head_dim, kWidest},
+           {"attention.heads", config.attention.heads, kMostHeads},
+           {"attention.cross_heads", config.attention.cross_heads, kMostHeads},
+           {"model.image_height", model.image_height, kLongestSide},
+           {"model.image_width", model.image_width, kLongestSide},
+           {"data.image_size", data.image_size, kLongestSide},
+           {"model.vocab_size", model.vocab_size, kMost},
+           {"model.position_stride", model.position_stride, kMost},
+           {"memory.length", config.memory.length, kMost},
+           {"memory.compressed", config.memory.compressed, kMost},
+           {"memory.rate", config.memory.rate, kMost},
+           {"data.vocabulary_size", data.vocabulary_size, kMost},
+           {"data.recall_keys", data.recall_keys, kMost},
+           {"data.recall_values", data.recall_values, kMost},
+           {"data.recall_filler", data.recall_filler, kMost},
+           {"train.batch_size", train.batch_size, kMost},
+           {"train.sequence_length", train.sequence_length, kMost},
+           {"train.source_length", train.source_length, kMost},
+           {"train.accumulation", train.accumulation, kMost},
+           {"train.sequence_ranks", train.sequence_ranks, kMost},
+           {"train.sample_tokens", train.sample_tokens, kMost},
+           {"eval.batch_size", config.eval.batch_size, kMost},
+           {"eval.memory", config.eval.memory, kMost},
+       }) {
+    require<ConfigError>(value <= most, key, " is ", value, ", but it must be at most ", most);
+  }
+  // More than any machine holds, and few enough to be counted in bytes.
+  constexpr double kMostNumbers = 0x1p50;
+  const double numbers = static_cast<double>(train.batch_size) * static_cast<double>(train.sequence_length) *
+                         static_cast<double>(model.width);
+  require<ConfigError>(numbers <= kMostNumbers, "train.batch_size ", train.batch_size, " sequences of ",
+                       train.sequence_length, " tokens (train.sequence_length) are ", numbers,
+                       " numbers in each layer of model.width ", model.width, ", but at most ", kMostNumbers,
+                       " can be; lower one of them");
 }
 
 void validate_bands(const ModelConfig& model) {
@@ -108,6 +166,7 @@ void validate_train(const TrainConfig& train) {
   at_least("train.sequence_length", train.sequence_length, 1);
   at_least("train.source_length", train.source_length, 0);
   at_least("train.accumulation", train.accumulation, 1);
+  at_least("train.sequence_ranks", train.sequence_ranks, 1);
   at_least("train.shortest_length", train.shortest_length, 0);
   require<ConfigError>(train.shortest_length <= train.sequence_length, "train.shortest_length ", train.shortest_length,
                        " is longer than train.sequence_length ", train.sequence_length,
@@ -282,10 +341,48 @@ void validate_attention(const ExperimentConfig& config) {
   for (std::int64_t layer = 0; layer < model.layers; ++layer) validate(cross_attention_of_layer(config, layer));
 }
 
+// A rank that has a piece of each sequence must know what its queries see without the pieces after it.
+void validate_sequence_ranks(const ExperimentConfig& config) {
+  const TrainConfig& train = config.train;
+  if (train.sequence_ranks == 1) return;
+  const auto refuse = [&](const std::string& why, const char* remedy) {
+    throw ConfigError("train.sequence_ranks is " + std::to_string(train.sequence_ranks) + ", but " + why + "; " +
+                      remedy + " or set train.sequence_ranks=1");
+  };
+  if (config.model.encoder_layers > 0) {
+    refuse("model.encoder_layers is " + std::to_string(config.model.encoder_layers) +
+               ", and only sequences of a decoder-only model are split",
+           "set model.encoder_layers=0");
+  }
+  if (config.memory.length > 0) {
+    refuse("memory.length is " + std::to_string(config.memory.length) +
+               ", and segments that remember are read one after the other",
+           "set memory.length=0");
+  }
+  const std::int64_t shortest = train.shortest_length > 0 ? train.shortest_length : train.sequence_length;
+  if (shortest < train.sequence_ranks) {
+    refuse("a sequence may have " + std::to_string(shortest) + " tokens, and each rank needs at least one",
+           train.shortest_length > 0 ? "raise train.shortest_length" : "raise train.sequence_length");
+  }
+  for (const LayerRule& rule : layer_rules(config)) {
+    for (const HeadGroupConfig& group : rule.head_groups) {
+      if (std::holds_alternative<RandomPattern>(group.pattern)) {
+        refuse("random heads draw from the whole sequence", "use other heads");
+      }
+      const auto* const routing = std::get_if<RoutingPattern>(&group.pattern);
+      if (routing != nullptr && routing->selection == RoutingSelection::balanced) {
+        refuse("routing.selection = balanced takes the best tokens of the whole sequence",
+               "set routing.selection to threshold or nearest");
+      }
+    }
+  }
+}
+
 }  // namespace
 
 void validate(const ExperimentConfig& config) {
   require<ConfigError>(!config.name.empty(), "name is empty; give the experiment a name");
+  validate_sizes(config);
   validate_model(config.model);
   validate_train(config.train);
   validate_eval(config);
@@ -293,6 +390,7 @@ void validate(const ExperimentConfig& config) {
   validate_samples(config);
   validate_attention(config);
   validate_memory(config);
+  validate_sequence_ranks(config);
 }
 
 }  // namespace routing

@@ -220,6 +220,10 @@ Reader read_file(const std::string& text, const std::string& origin, const std::
   const std::optional<std::size_t> deep = line_of_deep_key(text, kDeepestKey);
   require<ConfigError>(!deep, origin, ":", deep.value_or(0), ": a key has more than ", kDeepestKey,
                        " parts; no configuration has such keys");
+  const std::optional<std::size_t> stray = line_of_stray_letter(text);
+  require<ConfigError>(!stray, origin, ":", stray.value_or(0),
+                       ": not TOML: a letter that is not ASCII stands outside of ",
+                       "quotes and comments; write it in quotes");
   try {
     reader.read(toml::parse(text), "");
   } catch (const toml::parse_error& error) {

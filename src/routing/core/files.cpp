@@ -11,6 +11,7 @@
 #include <system_error>
 #include <unistd.h>
 #include <utility>
+#include <vector>
 
 namespace routing {
 namespace {
@@ -75,6 +76,27 @@ class Descriptor {
   int number_;
 };
 
+// A signal may interrupt a call on a file of a network or of user space before anything has happened.
+template <class Call>
+int uninterrupted(const Call& call) {
+  int result = call();
+  while (result < 0 && errno == EINTR) result = call();
+  return result;
+}
+
+int open_file(const std::filesystem::path& path, int flags) {
+  return uninterrupted([&] { return ::open(path.c_str(), flags | O_CLOEXEC, kFileMode); });
+}
+
+int sync_file(int file) {
+  return uninterrupted([&] { return ::fsync(file); });
+}
+
+// The file is closed even if that was interrupted: another call could close somebody else's.
+int close_file(int file) {
+  return ::close(file) != 0 && errno != EINTR ? -1 : 0;
+}
+
 // Returns 0, or the reason why not every byte was taken.
 int write_all(int file, std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
@@ -88,15 +110,15 @@ int write_all(int file, std::span<const std::byte> bytes) {
 
 // Returns 0 or the reason.
 int sync_folder_or_reason(const std::filesystem::path& folder) {
-  const Descriptor file(::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const Descriptor file(open_file(folder.empty() ? "." : folder, O_RDONLY | O_DIRECTORY));
   if (file.number() < 0) return errno;
-  if (::fsync(file.number()) == 0) return 0;
+  if (sync_file(file.number()) == 0) return 0;
   // Network and user-space file systems may know no such thing; there is nothing more that we could do.
   return errno == EINVAL || errno == ENOTSUP ? 0 : errno;
 }
 
 int open_for_reading(const std::filesystem::path& path, int extra = 0) {
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | extra);
+  const int file = open_file(path, O_RDONLY | extra);
   if (file < 0) throw_cannot_read(path, errno);
   return file;
 }
@@ -119,7 +141,7 @@ AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)), sib
   // side.
   static std::atomic<unsigned> count{0};
   sibling_ += ".part-" + std::to_string(::getpid()) + "-" + std::to_string(count++);
-  file_ = ::open(sibling_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, kFileMode);
+  file_ = open_file(sibling_, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW);
   if (file_ < 0) throw_cannot_write(path_, errno);
 }
 
@@ -160,8 +182,8 @@ void AtomicFile::rewrite_start(std::span<const std::byte> bytes) {
 
 void AtomicFile::commit() {
   require_open();
-  if (::fsync(file_) != 0) give_up(errno);
-  if (::close(std::exchange(file_, -1)) != 0) give_up(errno);
+  if (sync_file(file_) != 0) give_up(errno);
+  if (close_file(std::exchange(file_, -1)) != 0) give_up(errno);
   if (::rename(sibling_.c_str(), path_.c_str()) != 0) give_up(errno);
   const int reason = sync_folder_or_reason(path_.parent_path());
   require<FileError>(reason == 0, path_.string(),
@@ -181,7 +203,7 @@ void write_file_at_once(const std::filesystem::path& path, std::string_view text
 
 AppendFile::AppendFile(std::filesystem::path path, Mode mode) : path_(std::move(path)) {
   const int extra = mode == Mode::create_new ? O_EXCL : 0;
-  file_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | extra, kFileMode);
+  file_ = open_file(path_, O_WRONLY | O_CREAT | O_APPEND | extra);
   if (file_ < 0) throw_cannot_write(path_, errno);
 }
 
@@ -212,13 +234,14 @@ void AppendFile::write(std::string_view text) {
 }
 
 void AppendFile::sync() {
-  if (::fsync(file_) != 0) throw_cannot_write(path_, errno);
+  if (sync_file(file_) != 0) throw_cannot_write(path_, errno);
 }
 
 void AppendFile::truncate(std::uint64_t size) {
   require<InputError>(size <= this->size(), path_.string(), ": cannot be cut to ", size, " bytes, it has only ",
                       this->size(), "; give a smaller length");
-  if (::ftruncate(file_, static_cast<off_t>(size)) != 0) throw_cannot_write(path_, errno);
+  if (uninterrupted([&] { return ::ftruncate(file_, static_cast<off_t>(size)); }) != 0)
+    throw_cannot_write(path_, errno);
 }
 
 std::uint64_t AppendFile::size() const {
@@ -231,6 +254,23 @@ void sync_folder(const std::filesystem::path& folder) {
   const int reason = sync_folder_or_reason(folder);
   require<FileError>(reason == 0, folder.string(), ": cannot be synced: ", std::generic_category().message(reason),
                      "; check that the folder exists and that you may read it");
+}
+
+std::error_code make_folders(const std::filesystem::path& folder) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  std::vector<fs::path> made;
+  for (fs::path each = fs::absolute(folder); !fs::exists(each, error) && each.has_relative_path();
+       each = each.parent_path()) {
+    if (each.has_filename()) made.push_back(each);
+  }
+  error.clear();
+  fs::create_directories(folder, error);
+  for (const fs::path& each : made) {
+    const int reason = error ? 0 : sync_folder_or_reason(each.parent_path());
+    if (reason != 0) error = {reason, std::generic_category()};
+  }
+  return error;
 }
 
 std::string read_file(const std::filesystem::path& path) {

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
 
 namespace routing {
 
@@ -79,6 +80,10 @@ class AppendFile {
 
 // Brings names created, renamed or removed in the folder to the disk. Does nothing on file systems that cannot.
 void sync_folder(const std::filesystem::path& folder);
+
+// Makes a folder and those above it that are missing, and brings their names to the disk: what is put into them later
+// is no safer than they are. Gives the system's reason if that cannot be.
+std::error_code make_folders(const std::filesystem::path& folder);
 
 // All bytes of a file, also of one whose size is not known before, such as a pipe.
 std::string read_file(const std::filesystem::path& path);

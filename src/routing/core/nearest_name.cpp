@@ -31,10 +31,14 @@ std::vector<std::string> near_names(std::string_view name, const std::vector<std
   std::vector<std::string> near;
   std::size_t smallest = name.size();  // as many changes as letters would make anything of it
   for (const std::string& candidate : candidates) {
-    const std::size_t distance = edit_distance(name, candidate);
     // "routed" and "routing" differ in half of their letters; that they begin alike makes up for it.
     const bool begins_alike = name.substr(0, kShortestPart) == std::string_view(candidate).substr(0, kShortestPart);
     const std::size_t allowed = std::max<std::size_t>(1, name.size() / (begins_alike ? 2 : 3));
+    // As many letters more or less are as many changes. A file may hold a name of any length, and the table of the
+    // distance is as long.
+    const std::size_t longer = std::max(name.size(), candidate.size()) - std::min(name.size(), candidate.size());
+    if (longer >= smallest || longer > allowed) continue;
+    const std::size_t distance = edit_distance(name, candidate);
     if (distance >= smallest || distance > allowed) continue;
     smallest = distance;
     near = {candidate};

@@ -19,6 +19,7 @@ constexpr std::string_view kMagic = "RTSHARD1";
 constexpr std::size_t kHeaderBytes = 128;
 constexpr std::size_t kHashed = 120;  // bytes of the header before its own checksum
 constexpr std::int64_t kByteVocabulary = 256;
+constexpr std::int64_t kLargestVocabulary = std::int64_t{1} << 31U;  // ids have 31 bits
 constexpr std::size_t kAlwaysVerified = std::size_t{1}
                                         << 30U;  // bytes of ids that are checked whenever they are opened
 
@@ -124,6 +125,13 @@ Shard::Shard(const std::filesystem::path& path) : path_(path), file_(path) {
             .bytes = number(48),
             .vocabulary_size = number(56),
             .tokenizer_hash = std::string(reinterpret_cast<const char*>(header.data()) + 64, 16)};
+  const bool are_counts =
+      std::min({facts_.tokens, facts_.record_length, facts_.documents, facts_.words, facts_.bytes}) >= 0;
+  require<FileError>(are_counts && facts_.vocabulary_size >= 1 && facts_.vocabulary_size <= kLargestVocabulary,
+                     path.string(), ": the header says ", facts_.tokens, " ids of ", facts_.vocabulary_size,
+                     " types in records of ", facts_.record_length, ", ", facts_.documents, " documents, ",
+                     facts_.words, " words and ", facts_.bytes,
+                     " bytes, which cannot be; prepare the data again with  routing data prepare");
   checksum_ = get(header, 80);
   const std::uint32_t id_bytes = bytes_of_id(facts_.vocabulary_size);
   const auto ids = file_.bytes().subspan(kHeaderBytes);

@@ -6,21 +6,29 @@
 
 #include <ATen/ATen.h>
 
+#include <vector>
+
 namespace routing {
 
 // A message is preceded by its length, 8 bytes; an empty one is that alone. All is counted in the group's counts.
 class RankPieces : public PieceExchange {
  public:
-  explicit RankPieces(RankGroup& ranks) : ranks_(ranks) {}
+  explicit RankPieces(RankGroup& ranks);
+  // The readers alone take part, ascending ranks of which this one must be one: rank readers[p] reads piece p.
+  RankPieces(RankGroup& ranks, std::vector<int> readers);
 
-  int piece() const override { return ranks_.rank(); }
-  int pieces() const override { return ranks_.size(); }
-  at::Tensor gather(const at::Tensor& numbers) override { return ranks_.gather(numbers); }
+  int piece() const override { return piece_; }
+  int pieces() const override { return static_cast<int>(readers_.size()); }
+  at::Tensor gather(const at::Tensor& numbers) override;
   void send(const at::Tensor& words, int later) override;
   at::Tensor receive(int earlier) override;
 
  private:
+  int rank_of(int piece) const { return readers_.at(static_cast<std::size_t>(piece)); }
+
   RankGroup& ranks_;
+  std::vector<int> readers_;
+  int piece_ = 0;
 };
 
 }  // namespace routing

@@ -31,7 +31,7 @@ void check_pieces(std::span<const std::int64_t> ends, std::int64_t tokens, int r
                       " ranks; give one for each");
   std::int64_t begin = 0;
   for (const std::int64_t end : ends) {
-    require<InputError>(end > begin, "a piece of tokens ", begin, " to ", end, "; each rank needs at least one token");
+    require<InputError>(end >= begin, "a piece of tokens ", begin, " to ", end, "; pieces must follow each other");
     begin = end;
   }
   require<InputError>(begin == tokens, "the last piece ends at token ", begin, ", but the sequence has ", tokens);
@@ -97,9 +97,17 @@ at::Tensor joined_nats(RankGroup& ranks, const at::Tensor& mine, std::span<const
 
 }  // namespace
 
+std::vector<int> readers_of(std::span<const std::int64_t> ends) {
+  std::vector<int> readers;
+  for (std::size_t piece = 0; piece < ends.size(); ++piece) {
+    if (ends[piece] > (piece == 0 ? 0 : ends[piece - 1])) readers.push_back(static_cast<int>(piece));
+  }
+  return readers;
+}
+
 std::vector<std::int64_t> even_pieces(std::int64_t tokens, int pieces) {
-  require<InputError>(pieces >= 1 && tokens >= pieces, "a sequence of ", tokens, " tokens for ", pieces,
-                      " ranks; each needs at least one token");
+  require<InputError>(pieces >= 1 && tokens >= 1, "a sequence of ", tokens, " tokens for ", pieces,
+                      " ranks; there must be at least one of both");
   std::vector<std::int64_t> ends;
   for (int piece = 0; piece < pieces; ++piece) {
     const RowRange part = rows_of_rank(tokens, piece, pieces);
@@ -119,22 +127,26 @@ SequenceLikelihood sequence_likelihood(SequenceModel& model, TokenView tokens, c
   const EvaluationMode mode(model);
   const at::NoGradGuard no_gradient;
   std::optional<ModelCache> own_cache;
-  if (options.cache == nullptr) own_cache = model.make_cache();
+  if (options.cache == nullptr) own_cache = model.make_cache(options.precision);
   ModelCache& cache = own_cache ? *own_cache : *options.cache;
 
   const auto rank = static_cast<std::size_t>(ranks.rank());
   SequenceLikelihood result{.begin = rank == 0 ? 0 : ends[rank - 1], .end = ends[rank]};
-  const std::vector<std::int64_t> sequence{cache.add_sequence()};
-  cache.begin_at(sequence.front(), result.begin);
-  RankPieces pieces(ranks);
-  const CommunicationCounts before = ranks.counts();
-  const at::Tensor mine =
-      model.nats_cached(ids_before(tokens, result.begin, result.end), ids(tokens, result.begin, result.end), cache,
-                        sequence, {.precision = options.precision, .pieces = &pieces});
-  result.bytes_sent = ranks.counts().bytes_sent - before.bytes_sent;
-  result.waiting_seconds = ranks.counts().waiting_seconds - before.waiting_seconds;
-  if (options.cache != nullptr) result.cached = sequence.front();
-  result.nats = joined_nats(ranks, mine.flatten(), ends);
+  at::Tensor mine = at::empty({0});
+  if (result.end > result.begin) {
+    const std::vector<std::int64_t> sequence{cache.add_sequence()};
+    cache.begin_at(sequence.front(), result.begin);
+    RankPieces pieces(ranks, readers_of(ends));
+    const CommunicationCounts before = ranks.counts();
+    mine = model
+               .nats_cached(ids_before(tokens, result.begin, result.end), ids(tokens, result.begin, result.end), cache,
+                            sequence, {.precision = options.precision, .pieces = &pieces})
+               .flatten();
+    result.bytes_sent = ranks.counts().bytes_sent - before.bytes_sent;
+    result.waiting_seconds = ranks.counts().waiting_seconds - before.waiting_seconds;
+    if (options.cache != nullptr) result.cached = sequence.front();
+  }
+  result.nats = joined_nats(ranks, mine, ends);
   NatsSum sum;
   for (std::int64_t token = 0; token < tokens.size(); ++token) {
     sum.add(static_cast<double>(result.nats.data_ptr<float>()[token]));

@@ -6,6 +6,7 @@
 #include "routing/distributed/totals_exchange.h"
 #include "routing/evaluation/evaluation_mode.h"
 #include "routing/evaluation/likelihood.h"
+#include "routing/evaluation/sequence_likelihood.h"
 #include "routing/model/model_memory.h"
 
 #include <algorithm>
@@ -23,6 +24,33 @@ at::Tensor window_tokens(TokenView text, std::span<const EvalWindow> windows) {
     out += length;
   }
   return tokens;
+}
+
+// One window after the other, each split over all ranks.
+void read_split_windows(SequenceModel& model, TokenView tokens, std::span<const EvalWindow> windows,
+                        const LikelihoodOptions& options, Likelihood& result) {
+  NatsSum all;
+  for (std::size_t i = 0; i < windows.size(); ++i) {
+    const EvalWindow& window = windows[i];
+    const SequenceLikelihood read = sequence_likelihood(model, tokens.part(window.begin, window.length),
+                                                        {.ranks = options.ranks, .precision = options.precision});
+    const std::span nats(read.nats.data_ptr<float>(), static_cast<std::size_t>(window.length));
+    NatsSum sum;
+    for (std::int64_t token = window.scored_from; token < window.length; ++token) {
+      sum.add(static_cast<double>(nats[static_cast<std::size_t>(token)]));
+    }
+    all.add(sum.total());
+    result.tokens += window.length - window.scored_from;
+    result.bytes_sent += read.bytes_sent;
+    result.waiting_seconds += read.waiting_seconds;
+    if (options.scored) {
+      const at::Tensor ids = window_tokens(tokens, windows.subspan(i, 1));
+      options.scored(
+          {.tokens = {ids.data_ptr<std::int64_t>(), nats.size()}, .nats = nats, .scored_from = window.scored_from});
+    }
+    if (options.progress) options.progress(static_cast<std::int64_t>(i) + 1, result.windows);
+  }
+  result.nats = all.total();
 }
 
 }  // namespace
@@ -54,6 +82,12 @@ Likelihood token_likelihood(SequenceModel& model, TokenView tokens, const Likeli
       .sequence_length = options.sequence_length,
       .stride = options.stride > 0 && options.record_length == 0 ? options.stride : options.sequence_length,
       .memory = memory.length};
+  if (options.split_windows) {
+    require<ConfigError>(!remembers, model.config().name, ": windows are read one after the other with a memory of ",
+                         memory.length, " tokens, so none of them can be split over ranks; evaluate them whole");
+    read_split_windows(model, tokens, windows, options, result);
+    return result;
+  }
   // Of each window, 0 for those of other ranks: adding zeros changes nothing.
   const at::Tensor window_nats = at::zeros({result.windows}, at::kDouble);
   std::int64_t batches = 0;

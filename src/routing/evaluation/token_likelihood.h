@@ -29,8 +29,11 @@ struct LikelihoodOptions {
   MatmulPrecision precision = MatmulPrecision::fp32;
   // Batches of windows go round the ranks, which must all call; each gets the result of all, the same bits as of one.
   RankGroup* ranks = nullptr;
+  // Every window is split over the ranks instead, a piece for each (sequence_likelihood.h): the same bits again, for
+  // windows whose activations one rank does not hold. Of what routed heads saw there are no statistics then.
+  bool split_windows = false;
   std::function<void(std::int64_t windows_done, std::int64_t windows)> progress = {};
-  // Called for every window in its order, of several ranks each for its own.
+  // Called for every window in its order, of several ranks each for its own; where windows are split, for all on each.
   std::function<void(const ScoredWindow&)> scored = {};
 };
 
@@ -42,6 +45,9 @@ struct Likelihood {
   std::int64_t stride = 0;                    // new tokens per window; sequence_length for disjoint windows
   std::int64_t memory = 0;                    // tokens that layers remembered of windows before
   std::vector<LayerStatistics> routing = {};  // over the windows; empty without routed heads
+  // Of windows that are split, by this rank.
+  std::int64_t bytes_sent = 0;
+  double waiting_seconds = 0.0;
 
   double nats_per_token() const { return nats / static_cast<double>(tokens); }
 };

@@ -1,5 +1,7 @@
 #include "routing/core/error.h"
 #include "routing/core/memory.h"
+#include "routing/core/parallel.h"
+#include "routing/data/batches.h"
 #include "routing/generation/model_decoder.h"
 #include "routing/ops/dense/packed_weights.h"
 
@@ -38,7 +40,7 @@ class CachedDecoder : public ModelDecoder {
  public:
   CachedDecoder(const std::shared_ptr<SequenceModel>& sequence_model, DecoderOptions options)
       : ModelDecoder(sequence_model, std::move(options)),
-        cache_(model().make_cache()),
+        cache_(model().make_cache(this->options().precision)),
         memory_(this->options().memory_limit > 0 ? this->options().memory_limit : available_memory()) {
     // Weights that are not kept packed would be packed again for every token. Packed ones are filled up to whole
     // blocks, which multiplies the size of small matrices.
@@ -56,7 +58,9 @@ class CachedDecoder : public ModelDecoder {
     all.prompt_tokens += given;
     const std::int64_t sequence = add_sequence(source_of(prompt), all);
     try {
-      std::vector<float> logits = read(sequence, from_start(beginning_of(prompt)), options().progress);
+      std::vector<float> logits = options().pieces != nullptr
+                                      ? read_piece(sequence, from_start(prompt), *options().pieces)
+                                      : read(sequence, from_start(beginning_of(prompt)), options().progress);
       promises_.at(sequence)->take(bytes_of_prompt(given));
       return {sequence, std::move(logits)};
     } catch (...) {
@@ -71,10 +75,38 @@ class CachedDecoder : public ModelDecoder {
   }
 
   std::vector<float> extend(std::int64_t sequence, std::span<const std::int32_t> tokens) override {
-    const std::int64_t before = tokens_of(sequence);
-    check_more(tokens, before);
-    promises_.at(sequence)->take(bytes_of_tokens(static_cast<std::int64_t>(tokens.size()), cache_.bytes_per_token()));
-    return before < 0 ? read(sequence, from_start(tokens), {}) : read(sequence, tokens, {});
+    take_memory(sequence, tokens);
+    return read_on(sequence, tokens);
+  }
+
+  std::vector<Extended> extend_each(std::span<const More> pieces) override {
+    const auto count = static_cast<std::int64_t>(pieces.size());
+    if (cache_.sequences_of_part(count, options().precision, 1) >= count) return Decoder::extend_each(pieces);
+    std::vector<Extended> all(pieces.size());
+    std::vector<std::int64_t> sequences;
+    std::size_t longest = 0;
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+      try {
+        take_memory(pieces[i].sequence, pieces[i].tokens);
+        sequences.push_back(pieces[i].sequence);
+        longest = std::max(longest, pieces[i].tokens.size());
+      } catch (...) {
+        all[i].error = std::current_exception();
+      }
+    }
+    // A new one reads its start as well.
+    const ModelCache::Parts parts(cache_, sequences, static_cast<std::int64_t>(longest) + 1);
+    parallel_for(0, count, 1, [&](std::int64_t first, std::int64_t last) {
+      for (auto i = static_cast<std::size_t>(first); i < static_cast<std::size_t>(last); ++i) {
+        if (all[i].error) continue;
+        try {
+          all[i].logits = read_on(pieces[i].sequence, pieces[i].tokens);
+        } catch (...) {
+          all[i].error = std::current_exception();
+        }
+      }
+    });
+    return all;
   }
 
   at::Tensor step(std::span<const std::int64_t> sequences, std::span<const std::int32_t> tokens) override {
@@ -147,6 +179,14 @@ class CachedDecoder : public ModelDecoder {
     return previous;
   }
 
+  void take_memory(std::int64_t sequence, std::span<const std::int32_t> tokens) {
+    check_more(tokens, tokens_of(sequence));
+    promises_.at(sequence)->take(bytes_of_tokens(static_cast<std::int64_t>(tokens.size()), cache_.bytes_per_token()));
+  }
+  std::vector<float> read_on(std::int64_t sequence, std::span<const std::int32_t> tokens) {
+    return tokens_of(sequence) < 0 ? read(sequence, from_start(tokens), {}) : read(sequence, tokens, {});
+  }
+
   at::Tensor logits(const at::Tensor& previous, std::span<const std::int64_t> sequences) {
     const CachedContext context{.precision = options().precision, .last_only = true};
     return model().logits_cached(previous, cache_, sequences, context);
@@ -164,6 +204,19 @@ class CachedDecoder : public ModelDecoder {
       if (progress) progress(first + count, total);
     }
     return numbers_of(last);
+  }
+
+  std::vector<float> read_piece(std::int64_t sequence, std::span<const std::int32_t> previous, PieceExchange& pieces) {
+    const auto all = static_cast<std::int64_t>(previous.size());
+    require<InputError>(all >= pieces.pieces(), "a prompt of ", all - 1, " tokens for ", pieces.pieces(),
+                        " ranks; give a longer one, or start fewer ranks");
+    const RowRange own = rows_of_rank(all, pieces.piece(), pieces.pieces());
+    cache_.begin_at(sequence, own.first);
+    const auto piece = previous.subspan(static_cast<std::size_t>(own.first), static_cast<std::size_t>(own.count));
+    const at::Tensor last =
+        model().logits_cached(token_tensor(piece, {1, own.count}), cache_, std::vector<std::int64_t>{sequence},
+                              {.precision = options().precision, .last_only = true, .pieces = &pieces});
+    return pieces.piece() + 1 == pieces.pieces() ? numbers_of(last) : std::vector<float>();
   }
 
   double bytes_of_prompt(std::int64_t tokens) const {

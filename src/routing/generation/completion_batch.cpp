@@ -133,7 +133,7 @@ std::shared_ptr<CompletionBatch::Request> CompletionBatch::find(std::uint64_t nu
 }
 
 // Where so many tokens of its prompt are known.
-Decoder::Expected CompletionBatch::expected_of(const Request& request, std::int64_t known) const {
+Decoder::Expected CompletionBatch::expected_of(const Request& request, std::int64_t known) {
   return {.new_tokens = request.left * request.asked.samples,
           .forks = request.asked.samples - 1,
           .prompt_tokens = length_of(request.asked.prompt) - known};
@@ -218,42 +218,48 @@ void CompletionBatch::begin(std::uint64_t number, Request& request, const Prefix
     fail(number, words_of_error(std::current_exception()));
     return;
   }
-  if (request.logits == nullptr) {
-    reading_.push_back(number);
-  } else if (found.sequence < 0) {
-    prompt_was_read(number, request, length_of(prompt));
-  } else if (request.read < length_of(prompt)) {
+  const bool is_new = found.sequence < 0;
+  if (request.logits == nullptr || (!is_new && request.read < length_of(prompt))) {
     reading_.push_back(number);
   } else {
-    prompt_was_read(number, request, 0);
+    prompt_was_read(number, request, is_new ? length_of(prompt) : 0);
   }
 }
 
 // In turns: who has read comes last.
 void CompletionBatch::read_prompts() {
-  for (std::size_t turns = reading_.size(); turns > 0 && budget_ > 0 && !reading_.empty(); --turns) {
-    const std::uint64_t number = reading_.front();
-    reading_.pop_front();
-    const std::shared_ptr<Request> request = find(number);
-    request->logits = nullptr;
-    while (budget_ > 0 && request->sequence >= 0) read_piece(number, *request, budget_);
-    if (request->sequence >= 0) reading_.push_back(number);
-  }
+  while (budget_ > 0 && !reading_.empty()) read_pieces();
 }
 
-// At most so many tokens, and none beyond the next snapshot.
-void CompletionBatch::read_piece(std::uint64_t number, Request& request, std::int64_t most) {
-  const std::span<const std::int32_t> prompt = request.asked.prompt;
-  const std::int64_t next = *std::upper_bound(request.places.begin(), request.places.end() - 1, request.read);
-  const std::int64_t tokens = std::min(most, next - request.read);
-  try {
-    request.logits = std::make_shared<const std::vector<float>>(decoder_->extend(
-        request.sequence, prompt.subspan(static_cast<std::size_t>(request.read), static_cast<std::size_t>(tokens))));
-  } catch (...) {
-    fail(number, words_of_error(std::current_exception()));
-    return;
+// A piece of each prompt at once, as far as the budget goes, and none beyond the next snapshot.
+void CompletionBatch::read_pieces() {
+  std::vector<std::uint64_t> numbers;
+  std::vector<Decoder::More> pieces;
+  std::int64_t left = budget_;
+  for (auto number = reading_.begin(); number != reading_.end() && left > 0; ++number) {
+    const std::shared_ptr<Request> request = find(*number);
+    request->logits = nullptr;
+    const std::span<const std::int32_t> prompt = request->asked.prompt;
+    const std::int64_t next = *std::upper_bound(request->places.begin(), request->places.end() - 1, request->read);
+    const std::int64_t tokens = std::min(left, next - request->read);
+    left -= std::max<std::int64_t>(1, tokens);
+    numbers.push_back(*number);
+    pieces.push_back(
+        {request->sequence, prompt.subspan(static_cast<std::size_t>(request->read), static_cast<std::size_t>(tokens))});
   }
-  prompt_was_read(number, request, tokens);
+  std::vector<Decoder::Extended> read = decoder_->extend_each(pieces);
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    const std::shared_ptr<Request> request = find(numbers[i]);
+    if (request == nullptr) continue;  // the listener of another has cancelled it
+    std::erase(reading_, numbers[i]);
+    if (read[i].error) {
+      fail(numbers[i], words_of_error(read[i].error));
+      continue;
+    }
+    request->logits = std::make_shared<const std::vector<float>>(std::move(read[i].logits));
+    prompt_was_read(numbers[i], *request, static_cast<std::int64_t>(pieces[i].tokens.size()));
+    if (request->sequence >= 0) reading_.push_back(numbers[i]);
+  }
 }
 
 // So many tokens more.

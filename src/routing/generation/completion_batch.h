@@ -137,13 +137,13 @@ class CompletionBatch {
   class Heard;
 
   std::shared_ptr<Request> find(std::uint64_t number) const;
-  Decoder::Expected expected_of(const Request& request, std::int64_t known) const;
+  static Decoder::Expected expected_of(const Request& request, std::int64_t known);
   void let_in();
   bool follows_another(Request& request, const PrefixCache::Found& found);
   bool has_room(const Request& request, const PrefixCache::Found& found) const;
   void begin(std::uint64_t number, Request& request, const PrefixCache::Found& found);
   void read_prompts();
-  void read_piece(std::uint64_t number, Request& request, std::int64_t most);
+  void read_pieces();
   void prompt_was_read(std::uint64_t number, Request& request, std::int64_t tokens);
   void begin_samples(std::uint64_t number, Request& request);
   void draw();

@@ -6,12 +6,14 @@
 // token, so that no later position takes part; label() says so.
 #pragma once
 
+#include "routing/attention/cache/piece_exchange.h"
 #include "routing/model/sequence_model.h"
 #include "routing/ops/precision.h"
 
 #include <ATen/ATen.h>
 
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <span>
@@ -29,6 +31,10 @@ struct DecoderOptions {
   // decoder is made.
   std::int64_t memory_limit = 0;
   std::function<void(std::int64_t tokens_read, std::int64_t tokens)> progress = {};  // of long prompts
+  // begin() reads its piece of the prompt here, at once, while others read theirs, who must call it too; pieces are
+  // equal but for one token. The last one has what one process would have, and goes on; the others get no logits, and
+  // their sequences can only be dropped. Of decoder-only models with a cache.
+  PieceExchange* pieces = nullptr;
 };
 
 // Several sequences at once. What one gets does not depend on the others.
@@ -61,6 +67,17 @@ class Decoder {
   // that begin() of all of them has, bit for bit, however they are cut. Of an encoder-decoder they are of the target.
   // Throws an InputError for tokens as begin() does; what else it throws leaves a sequence that can only be dropped.
   virtual std::vector<float> extend(std::int64_t sequence, std::span<const std::int32_t> tokens) = 0;
+  // extend() of several sequences, no sequence twice, by threads side by side where that is faster. What one of them
+  // throws is in its result.
+  struct More {
+    std::int64_t sequence = 0;
+    std::span<const std::int32_t> tokens = {};
+  };
+  struct Extended {
+    std::vector<float> logits = {};
+    std::exception_ptr error = {};
+  };
+  virtual std::vector<Extended> extend_each(std::span<const More> pieces);
   // Reads one more token of each sequence, no sequence twice; the logits of the next ones, [sequences, vocabulary].
   // Throws as extend().
   virtual at::Tensor step(std::span<const std::int64_t> sequences, std::span<const std::int32_t> tokens) = 0;

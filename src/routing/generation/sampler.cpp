@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 namespace routing {
 namespace {
@@ -80,10 +81,12 @@ void Sampler::set_options(const SamplingOptions& options) {
   options_ = options;
 }
 
-// A strict order: no two candidates are equal in it.
-bool Sampler::is_before(const Candidate& one, const Candidate& other) {
-  return one.logit != other.logit ? one.logit > other.logit : one.token < other.token;
-}
+// A strict order: no two candidates are equal in it. A type of its own, so that sorting calls no function.
+struct Sampler::Before {
+  bool operator()(const Candidate& one, const Candidate& other) const {
+    return one.logit != other.logit ? one.logit > other.logit : one.token < other.token;
+  }
+};
 
 double Sampler::mass_of(std::span<const Candidate> candidates) {
   double mass = 0.0;
@@ -102,7 +105,7 @@ std::size_t Sampler::shortest_prefix(std::span<Candidate> candidates, const Enou
     const std::size_t half = (end - begin) / 2;
     const auto undecided = candidates.subspan(begin, end - begin);
     std::nth_element(undecided.begin(), undecided.begin() + static_cast<std::ptrdiff_t>(half), undecided.end(),
-                     is_before);
+                     Before{});
     const double with_half = before + mass_of(undecided.first(half));
     if (is_enough(with_half)) {
       end = begin + half;
@@ -112,7 +115,7 @@ std::size_t Sampler::shortest_prefix(std::span<Candidate> candidates, const Enou
     }
   }
   const auto undecided = candidates.subspan(begin, end - begin);
-  std::sort(undecided.begin(), undecided.end(), is_before);
+  std::sort(undecided.begin(), undecided.end(), Before{});
   for (; begin < end; ++begin) {
     before += candidates[begin].weight;
     if (is_enough(before)) return begin + 1;
@@ -145,19 +148,30 @@ void Sampler::collect(std::span<const float> logits, std::span<const std::int32_
 void Sampler::keep_most_likely(std::size_t count) {
   scratch_ = kept_;
   const auto last = scratch_.begin() + static_cast<std::ptrdiff_t>(count - 1);
-  std::nth_element(scratch_.begin(), last, scratch_.end(), is_before);
-  std::erase_if(kept_, [&](const Candidate& candidate) { return is_before(*last, candidate); });
+  std::nth_element(scratch_.begin(), last, scratch_.end(), Before{});
+  std::erase_if(kept_, [&](const Candidate& candidate) { return Before{}(*last, candidate); });
 }
 
 // The difference from the largest comes first, so that no temperature, however small, can overflow.
 void Sampler::weigh() {
-  const double largest = std::min_element(kept_.begin(), kept_.end(), is_before)->logit;
-  for (Candidate& candidate : kept_) candidate.weight = std::exp((candidate.logit - largest) / options_.temperature);
+  heaviest_ = kept_.front().logit;
+  for (const Candidate& candidate : kept_) heaviest_ = std::max(heaviest_, candidate.logit);
+  mass_ = 0.0;
+  for (Candidate& candidate : kept_) {
+    candidate.weight = std::exp((candidate.logit - heaviest_) / options_.temperature);
+    mass_ += candidate.weight;
+  }
   std::erase_if(kept_, [](const Candidate& candidate) { return candidate.weight == 0.0; });
 }
 
+// Are weights and their sum those of the model's own softmax, number by number? Then none is computed twice.
+bool Sampler::weighs_as_model(std::size_t vocabulary) const {
+  return options_.temperature == 1.0 && options_.repetition_penalty == 1.0 &&
+         (options_.top_k == 0 || static_cast<std::size_t>(options_.top_k) >= vocabulary);
+}
+
 void Sampler::keep_nucleus() {
-  const double mass = mass_of(kept_);
+  const double mass = mass_;
   const double wanted = options_.top_p * mass;
   // Tokens lighter than this together weigh less than half of what the nucleus may leave out, so none is part of it.
   const double light = 0.5 * (1.0 - options_.top_p) * mass / static_cast<double>(kept_.size());
@@ -168,7 +182,8 @@ void Sampler::keep_nucleus() {
 void Sampler::keep(std::span<const float> logits, std::span<const std::int32_t> seen) {
   collect(logits, seen);
   if (options_.temperature == 0.0) {
-    kept_ = {*std::min_element(kept_.begin(), kept_.end(), is_before)};
+    std::swap(kept_.front(), *std::min_element(kept_.begin(), kept_.end(), Before{}));
+    kept_.resize(1);
     kept_.front().weight = 1.0;
     return;
   }
@@ -181,18 +196,20 @@ void Sampler::keep(std::span<const float> logits, std::span<const std::int32_t> 
 }
 
 TokenDraw Sampler::draw(std::span<const float> logits, std::span<const std::int32_t> seen, const DrawPlace& place) {
-  const LogProbabilities log_probabilities(logits);
+  largest_logit(logits);
   keep(logits, seen);
   const double wanted = RandomStream(options_.seed, "token", {place.sample, place.position}).uniform() * mass_of(kept_);
   const std::size_t length = shortest_prefix(kept_, [&](double reached) { return reached > wanted; });
-  const std::int32_t token = kept_[length - 1].token;
-  return {.token = token, .log_probability = log_probabilities.of(token)};
+  const Candidate& taken = kept_[length - 1];
+  const double log_probability = weighs_as_model(logits.size()) ? taken.logit - heaviest_ - std::log(mass_)
+                                                                : LogProbabilities(logits).of(taken.token);
+  return {.token = taken.token, .log_probability = log_probability};
 }
 
 std::vector<TokenProbability> Sampler::distribution(std::span<const float> logits, std::span<const std::int32_t> seen) {
   largest_logit(logits);
   keep(logits, seen);
-  std::sort(kept_.begin(), kept_.end(), is_before);
+  std::sort(kept_.begin(), kept_.end(), Before{});
   const double mass = mass_of(kept_);
   std::vector<TokenProbability> probabilities;
   probabilities.reserve(kept_.size());

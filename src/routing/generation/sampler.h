@@ -81,7 +81,7 @@ class Sampler {
     double weight = 0.0;  // exp((logit - the largest logit) / temperature)
     std::int32_t token = 0;
   };
-  static bool is_before(const Candidate& one, const Candidate& other);
+  struct Before;
   static double mass_of(std::span<const Candidate> candidates);
   template <class Enough>
   static std::size_t shortest_prefix(std::span<Candidate> candidates, const Enough& is_enough);
@@ -91,9 +91,13 @@ class Sampler {
   void collect(std::span<const float> logits, std::span<const std::int32_t> seen);
   void keep_most_likely(std::size_t count);
   void weigh();
+  bool weighs_as_model(std::size_t vocabulary) const;
   void keep_nucleus();
 
   SamplingOptions options_;
+  // Of the last weigh(): the sum of all weights, and the logit that has weight 1.
+  double mass_ = 0.0;
+  double heaviest_ = 0.0;
   std::vector<Candidate> kept_;
   std::vector<Candidate> scratch_;
   std::vector<bool> is_seen_;  // by id; all false between calls

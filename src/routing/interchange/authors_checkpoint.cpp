@@ -5,6 +5,7 @@
 #include "routing/interchange/foreign_values.h"
 #include "routing/model/weights.h"
 
+#include <fmt/core.h>
 #include <map>
 #include <set>
 #include <sstream>
@@ -80,7 +81,7 @@ class Complaints {
   void throw_if_any(const std::string& where) const {
     if (by_kind_.empty()) return;
     std::string text;
-    for (const auto& [kind, names] : by_kind_) text += (text.empty() ? "" : "; ") + kind + ": " + names;
+    for (const auto& [kind, names] : by_kind_) text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", kind, names);
     throw FileError(where + ": does not fit the configuration. " + text +
                     "; choose the configuration that the checkpoint was trained with");
   }
@@ -158,7 +159,7 @@ class Reader {
       const auto [theirs, tensors] = centroid_scopes(variable);
       for (const OwnBuffer& buffer : kOwnBuffers) {
         const std::string name = kAuthorsScope + theirs + buffer.variable;
-        if (bundle_.variables().count(name) == 0) continue;
+        if (!bundle_.variables().contains(name)) continue;
         const at::Tensor& tensor = ours.at(tensors + buffer.tensor);
         expect(name, number_type(tensor.scalar_type()), tensor.sizes().vec());
         own_buffers_[tensors + buffer.tensor] = name;
@@ -231,6 +232,7 @@ void write_authors_checkpoint(const std::filesystem::path& prefix, const Sequenc
   }
   theirs[kStep] = step;
   std::vector<BundleTensor> tensors;
+  tensors.reserve(theirs.size());
   for (const auto& [name, tensor] : theirs) tensors.push_back(bundle_tensor(name, tensor));
   write_tensor_bundle(prefix, std::move(tensors));
 }

@@ -124,7 +124,7 @@ class Mapping {
       const at::Tensor order = halves_of_pairs(dim);
       const auto projection = [&](const char* name) {
         const at::Tensor weight = state_.at(theirs + "fn." + name + ".weight");
-        const at::Tensor rows = weight.view({routed, dim, arguments_.dim}).index_select(1, order).flatten(0, 1);
+        at::Tensor rows = weight.view({routed, dim, arguments_.dim}).index_select(1, order).flatten(0, 1);
         if (local == 0) return rows;
         const at::Tensor constant = at::mv(rows, shift) - at::mv(rows, gain);
         return rows * gain + constant.unsqueeze(1) / static_cast<double>(arguments_.dim);

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cmath>
+#include <fmt/core.h>
 #include <string_view>
 
 namespace routing {
@@ -91,7 +92,7 @@ void PublicState::refuse_parts_without_counterpart() {
     if (memory) by_reason.emplace("memory keys and values (num_mem_kv)", name);
   }
   for (const auto& [why, name] : by_reason) {
-    complain("'" + name + "' belongs to a part without a counterpart here: " + why);
+    complain(fmt::format("'{}' belongs to a part without a counterpart here: {}", name, why));
   }
   throw_complaints();
 }
@@ -218,7 +219,7 @@ void PublicState::check_positions() {
   const double tolerance = 1e-3 + 1e-6 * static_cast<double>(arguments_.max_seq_len);
   const auto check = [&](const std::string& name, const at::Tensor& expected, double allowed) {
     skipped_.push_back(name);
-    const double error = (at(name) - expected).abs().max().item<double>();
+    const auto error = (at(name) - expected).abs().max().item<double>();
     if (!(error <= allowed)) {
       complain("'" + scope_ + name + "' differs by " + std::to_string(error) +
                " from 10000^(-2 j / dim_head) as the "

@@ -92,6 +92,7 @@ void prepare(AttentionState& state, const ForwardContext& context) {
   state.step = context.step;
   state.sample_ids = context.sample_ids;
   state.precision = context.precision;
+  state.piece = context.piece;
 }
 
 }  // namespace
@@ -138,6 +139,9 @@ BlockResult BlockImpl::forward(const at::Tensor& input, BlockState& state, const
                            [&](const at::Tensor& in) { return attention_->forward(in, state.self); });
   at::Tensor auxiliary = state.self.auxiliary_loss;
   if (!cross_attention_.is_empty()) {
+    require<InputError>(context.piece == nullptr,
+                        "a piece of a sequence was given to a layer that reads a source, but "
+                        "only sequences of decoder-only models are split");
     prepare(state.cross, context);
     x = sub_layer(x, cross_norm_, "cross-attention output", context,
                   [&](const at::Tensor& in) { return cross_attention_->forward(in, state.cross); });
@@ -183,9 +187,9 @@ at::Tensor BlockImpl::forward_cached(const at::Tensor& input, BlockCache& cache,
                    [&](const at::Tensor& in) { return feedforward_->forward(in, context); });
 }
 
-BlockCache BlockImpl::make_cache(const Horizon& horizon) const {
-  BlockCache cache{.self = attention_->make_cache(horizon)};
-  if (!cross_attention_.is_empty()) cache.cross = cross_attention_->make_cache();
+BlockCache BlockImpl::make_cache(const Horizon& horizon, MatmulPrecision precision) const {
+  BlockCache cache{.self = attention_->make_cache(horizon, precision)};
+  if (!cross_attention_.is_empty()) cache.cross = cross_attention_->make_cache({}, precision);
   return cache;
 }
 

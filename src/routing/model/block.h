@@ -62,7 +62,7 @@ class BlockImpl : public torch::nn::Module {
   // The same for sequences that are read piece by piece; see MultiHeadAttention. In evaluation only.
   at::Tensor forward_cached(const at::Tensor& input, BlockCache& cache, std::span<const std::int64_t> sequences,
                             const ForwardContext& context) const;
-  BlockCache make_cache(const Horizon& horizon) const;
+  BlockCache make_cache(const Horizon& horizon, MatmulPrecision precision) const;
   std::string reason_against_cache() const;
 
   // Tokens [streams, rows, width] that leave the layer's memory, compressed; usage [streams, rows] for most_used.

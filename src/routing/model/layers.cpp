@@ -16,8 +16,10 @@ constexpr double kNormEps = 1e-6;  // docs/facts.md C1
 
 DropoutDraw draw_of(const DropoutUse& use, bool training, const ForwardContext& context) {
   if (!training || use.probability == 0.0) return {};
-  return {
-      .probability = use.probability, .key = use.place->key(use.use, {context.step}), .sample_ids = context.sample_ids};
+  return {.probability = use.probability,
+          .key = use.place->key(use.use, {context.step}),
+          .sample_ids = context.sample_ids,
+          .first_token = first_position(context.piece)};
 }
 
 }  // namespace

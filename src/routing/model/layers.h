@@ -3,6 +3,7 @@
 
 #include "routing/attention/cache/piece_exchange.h"
 #include "routing/attention/patterns/pattern.h"
+#include "routing/attention/pieces/sequence_piece.h"
 #include "routing/config/experiment.h"
 #include "routing/ops/dense/linear.h"
 #include "routing/ops/layer_norm.h"
@@ -27,6 +28,9 @@ struct ForwardContext {
   ModelMemory* memory = nullptr;
   // For layers that read with a cache only: this is a piece of one sequence, see CachedContext.
   PieceExchange* pieces = nullptr;
+  // The tokens are this piece of their sequences, to be trained with the others; null means that they are whole. Must
+  // live until the backward pass is done.
+  const SequencePiece* piece = nullptr;
 };
 
 class LayerNormImpl : public torch::nn::Module {

@@ -1,5 +1,7 @@
 #include "routing/model/model_cache.h"
 
+#include "routing/core/parallel.h"
+
 #include <algorithm>
 
 namespace routing {
@@ -54,6 +56,30 @@ void ModelCache::keep_sequence(std::int64_t sequence) {
 
 void ModelCache::begin_at(std::int64_t sequence, std::int64_t position) {
   for_each_attention([&](AttentionCache& cache) { cache.begin_at(sequence, position); });
+}
+
+ModelCache::Parts::Parts(ModelCache& cache, std::span<const std::int64_t> sequences, std::int64_t tokens)
+    : cache_(&cache) {
+  try {
+    cache.for_each_attention([&](AttentionCache& each) { each.begin_parts(sequences, tokens); });
+  } catch (...) {
+    // Nobody destroys what was not made, and some layers may have begun.
+    cache.for_each_attention([](AttentionCache& each) { each.end_parts(); });
+    throw;
+  }
+}
+
+ModelCache::Parts::~Parts() {
+  cache_->for_each_attention([](AttentionCache& each) { each.end_parts(); });
+}
+
+std::int64_t ModelCache::sequences_of_part(std::int64_t sequences, MatmulPrecision precision,
+                                           std::int64_t fewest) const {
+  constexpr std::int64_t kBytesOfWeights = std::int64_t{8} << 20U;
+  const std::int64_t bytes = precision == MatmulPrecision::bf16 ? 2 : 4;
+  if (weights_ * bytes > kBytesOfWeights) return sequences;
+  const std::int64_t parts = std::clamp<std::int64_t>(sequences / fewest, 1, num_threads());
+  return (sequences + parts - 1) / parts;
 }
 
 void ModelCache::reserve(std::int64_t tokens) {

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -29,7 +30,8 @@ struct CachedContext {
 // Made by a model's make_cache() and used with that model only, as long as its weights stay as they are.
 class ModelCache {
  public:
-  explicit ModelCache(std::vector<BlockCache> layers) : layers_(std::move(layers)) {}
+  // `weights` is the size of the model in numbers.
+  ModelCache(std::vector<BlockCache> layers, std::int64_t weights) : layers_(std::move(layers)), weights_(weights) {}
 
   // A new sequence that has read nothing; its number.
   std::int64_t add_sequence();
@@ -41,6 +43,19 @@ class ModelCache {
   // A new sequence's next token stands at this position: others read what is before, at the same time, and the first
   // pass over it must have CachedContext::pieces.
   void begin_at(std::int64_t sequence, std::int64_t position);
+
+  // While it lives, several threads may read with the cache, each some of these sequences and at most so many tokens of
+  // each.
+  class Parts {
+   public:
+    Parts(ModelCache& cache, std::span<const std::int64_t> sequences, std::int64_t tokens);
+    ~Parts();
+    Parts(const Parts&) = delete;
+    Parts& operator=(const Parts&) = delete;
+
+   private:
+    ModelCache* cache_;
+  };
 
   // Positions read so far.
   std::int64_t length(std::int64_t sequence) const { return layers_.front().self.length(sequence); }
@@ -59,6 +74,10 @@ class ModelCache {
   std::int64_t bytes_per_forked_token() const;
 
   std::vector<BlockCache>& layers() { return layers_; }
+  // Of some work on so many sequences, how many one thread takes for itself; all of them where threads do better to
+  // share each product. A thread by itself reads all weights: as long as they come from caches that costs less than the
+  // threads' waiting for each other in every layer; from memory they would come twice.
+  std::int64_t sequences_of_part(std::int64_t sequences, MatmulPrecision precision, std::int64_t fewest) const;
 
  private:
   template <class Action>
@@ -68,6 +87,7 @@ class ModelCache {
   std::int64_t free_number();
 
   std::vector<BlockCache> layers_;
+  std::int64_t weights_ = 0;
   std::vector<bool> taken_;
 };
 

@@ -3,6 +3,7 @@
 #include "routing/attention/patterns/span.h"
 #include "routing/config/memory_rules.h"
 #include "routing/core/error.h"
+#include "routing/core/parallel.h"
 #include "routing/model/encoder_decoder.h"
 #include "routing/model/model_memory.h"
 #include "routing/model/token_inputs.h"
@@ -14,6 +15,9 @@
 
 namespace routing {
 namespace {
+
+// Sequences of a step that are worth a thread.
+constexpr std::int64_t kFewestOfStep = 2;
 
 at::Tensor sum_of(const at::Tensor& first, const at::Tensor& second) {
   if (!first.defined() || !second.defined()) return first.defined() ? first : second;
@@ -178,12 +182,12 @@ std::string SequenceModel::reason_against_cache() const {
   return {};
 }
 
-ModelCache SequenceModel::make_cache() const {
+ModelCache SequenceModel::make_cache(MatmulPrecision precision) const {
   std::vector<BlockCache> layers;
   const std::int64_t memory = evaluation_memory(config_);
   const Horizon horizon = memory > 0 ? Horizon{config_.train.sequence_length, memory} : Horizon{};
-  for (const Block& block : layers_) layers.push_back(block->make_cache(horizon));
-  return ModelCache(std::move(layers));
+  for (const Block& block : layers_) layers.push_back(block->make_cache(horizon, precision));
+  return {std::move(layers), num_parameters()};
 }
 
 std::int64_t SequenceModel::begin_sequence(ModelCache& cache, const at::Tensor& source, const ForwardContext& context) {
@@ -228,7 +232,26 @@ at::Tensor SequenceModel::hidden_cached(const at::Tensor& previous, ModelCache& 
 at::Tensor SequenceModel::logits_cached(const at::Tensor& previous, ModelCache& cache,
                                         std::span<const std::int64_t> sequences, const CachedContext& context) const {
   const at::NoGradGuard no_gradient;
-  return output_.logits(hidden_cached(previous, cache, sequences, context), context.precision);
+  const auto count = static_cast<std::int64_t>(sequences.size());
+  const std::int64_t of_part =
+      context.pieces != nullptr ? count : cache.sequences_of_part(count, context.precision, kFewestOfStep);
+  if (previous.dim() != 2 || previous.size(0) != count || of_part >= count) {
+    return output_.logits(hidden_cached(previous, cache, sequences, context), context.precision);
+  }
+  // Every thread reads all layers for sequences of its own: nobody waits for another in between.
+  const std::int64_t tokens = context.last_only ? 1 : previous.size(1);
+  at::Tensor logits = at::empty({count, tokens, config_.model.vocab_size}, at::kFloat);
+  const ModelCache::Parts parts(cache, sequences, previous.size(1));
+  parallel_for(0, count, of_part, [&](std::int64_t first, std::int64_t last) {
+    const at::NoGradGuard no_gradient_here;
+    const std::span mine = sequences.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(last - first));
+    const at::Tensor part =
+        output_.logits(hidden_cached(previous.narrow(0, first, last - first), cache, mine, context), context.precision)
+            .contiguous();
+    std::copy_n(part.data_ptr<float>(), part.numel(),
+                logits.data_ptr<float>() + first * tokens * config_.model.vocab_size);
+  });
+  return logits;
 }
 
 at::Tensor SequenceModel::nats_cached(const at::Tensor& previous, const at::Tensor& targets, ModelCache& cache,

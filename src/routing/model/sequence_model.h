@@ -100,8 +100,9 @@ class SequenceModel : public torch::nn::Module {
   // holds it. What the sequence does hold there is the input of the next position, so it may be something else.
   double nats_at(const at::Tensor& tokens, std::int64_t position, std::int64_t target, const ForwardContext& context);
 
-  // Sequences that are read piece by piece (generation/decoder.h). An empty cache; why there can be none, or nothing.
-  ModelCache make_cache() const;
+  // Sequences that are read piece by piece (generation/decoder.h). An empty cache, which for bf16 takes half the memory
+  // where kernels read keys so, and is good for that precision only; why there can be none, or nothing.
+  ModelCache make_cache(MatmulPrecision precision = MatmulPrecision::fp32) const;
   std::string reason_against_cache() const;
   // The number of a new sequence of the cache. That of an encoder-decoder begins with its source, int64 [1, n].
   virtual std::int64_t begin_sequence(ModelCache& cache, const at::Tensor& source, const ForwardContext& context);

@@ -37,6 +37,7 @@ void drop_inputs(at::Tensor& inputs, const InputDropout& dropout, const at::Tens
   for (std::int64_t row = 0; row < inputs.size(0); ++row) {
     const std::int64_t sample = sample_ids.defined() ? sample_ids.data_ptr<std::int64_t>()[row] : row;
     RandomStream stream(stream_key(dropout.key, "input dropout", {static_cast<std::uint64_t>(sample)}));
+    for (std::int64_t token = 0; token < dropout.first_token; ++token) stream.uniform();
     for (std::int64_t token = 0; token < inputs.size(1); ++token) {
       if (stream.uniform() < dropout.probability) ids[row * inputs.size(1) + token] = dropout.start;
     }

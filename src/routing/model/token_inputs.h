@@ -44,6 +44,7 @@ struct InputDropout {
   double probability = 0.0;
   std::uint64_t key = 0;  // of the stream
   std::int64_t start = kStartToken;
+  std::int64_t first_token = 0;  // position of the first id in its sequence
 };
 // Replaces ids by `start`, each with this probability, whatever its place in the batch.
 void drop_inputs(at::Tensor& inputs, const InputDropout& dropout, const at::Tensor& sample_ids);

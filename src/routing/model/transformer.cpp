@@ -52,9 +52,34 @@ TransformerImpl::TransformerImpl(ExperimentConfig config, const at::TensorOption
   add_output("last_norm", place_, table_, options);
 }
 
+// Shifted right by one, behind the last token of the piece before.
+at::Tensor TransformerImpl::piece_ids(const at::Tensor& tokens, const SequencePiece& piece) const {
+  const std::int64_t begin = piece.begin();
+  require<InputError>(tokens.size(1) == piece.end() - begin, config().name, ": a piece of ", tokens.size(1),
+                      " tokens, but it goes from ", begin, " to ", piece.end());
+  require<InputError>(begin == 0 || (piece.before.defined() && piece.before.sizes() == tokens.sizes().slice(0, 1)),
+                      config().name, ": a piece that begins at token ", begin,
+                      " of its sequences, without the token before it of each");
+  at::Tensor ids = at::empty_like(tokens);
+  const at::Tensor from = tokens.contiguous();
+  const auto* const token = from.data_ptr<std::int64_t>();
+  auto* id = ids.data_ptr<std::int64_t>();
+  for (std::int64_t row = 0; row < tokens.size(0); ++row) {
+    for (std::int64_t i = 0; i < tokens.size(1); ++i) {
+      const std::int64_t before = i > 0       ? token[row * tokens.size(1) + i - 1]
+                                  : begin > 0 ? piece.before.data_ptr<std::int64_t>()[row]
+                                              : 0;
+      *id++ = id_at(begin + i, before);
+    }
+  }
+  return ids;
+}
+
 at::Tensor TransformerImpl::input_ids(const at::Tensor& tokens, const ForwardContext& context) const {
   const ModelConfig& model = config().model;
-  at::Tensor ids = reads_images() ? image_table_ids(model, tokens) : shifted(model, tokens);
+  at::Tensor ids = context.piece != nullptr ? piece_ids(tokens, *context.piece)
+                   : reads_images()         ? image_table_ids(model, tokens)
+                                            : shifted(model, tokens);
   // A segment goes on where the one before ended.
   if (context.memory != nullptr && context.memory->last_tokens.defined()) {
     ids.select(1, 0).copy_(context.memory->last_tokens);
@@ -63,7 +88,8 @@ at::Tensor TransformerImpl::input_ids(const at::Tensor& tokens, const ForwardCon
     drop_inputs(ids,
                 {.probability = model.input_dropout,
                  .key = place_.key("input dropout", {context.step}),
-                 .start = reads_images() ? image_start_id(model) : start_id(model)},
+                 .start = reads_images() ? image_start_id(model) : start_id(model),
+                 .first_token = first_position(context.piece)},
                 context.sample_ids);
   }
   return ids;
@@ -91,7 +117,7 @@ SequenceModel::Hidden TransformerImpl::hidden(const SourceMemory& memory, const 
                       "whole sequences alone; set model.encoder_layers");
   check_tokens(config().name, tokens, {});
   std::vector<std::int64_t> positions(static_cast<std::size_t>(tokens.size(1)));
-  std::iota(positions.begin(), positions.end(), 0);
+  std::iota(positions.begin(), positions.end(), first_position(context.piece));
   if (context.memory != nullptr) context.memory->check(config(), tokens.size(0));
   Hidden last = run_decoder(embed_at(input_ids(tokens, context), positions, context), memory, {}, context);
   if (context.memory != nullptr) context.memory->last_tokens = tokens.select(1, tokens.size(1) - 1).clone();

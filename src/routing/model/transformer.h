@@ -33,6 +33,7 @@ class TransformerImpl : public SequenceModel {
  private:
   bool reads_images() const { return config().model.image_height > 0; }
   // The rows of the table that a sequence reads.
+  at::Tensor piece_ids(const at::Tensor& tokens, const SequencePiece& piece) const;
   at::Tensor input_ids(const at::Tensor& tokens, const ForwardContext& context) const;
   // Neither a memory nor padding is read: an InputError where there is padding.
   Hidden hidden(const SourceMemory& memory, const at::Tensor& tokens, const at::Tensor& valid,

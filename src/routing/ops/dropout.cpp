@@ -35,11 +35,16 @@ at::Tensor sample_keys(const at::Tensor& input, const DropoutDraw& draw) {
   return keys;
 }
 
-at::Tensor drop(const at::Tensor& input, const at::Tensor& keys, double probability) {
+struct Draw {
+  double probability = 0.0;
+  std::int64_t first_token = 0;
+};
+
+at::Tensor drop(const at::Tensor& input, const at::Tensor& keys, const Draw& draw) {
   if (input.is_meta()) return at::empty_like(input);
   if (!input.device().is_cpu()) {
     const at::Tensor ones = at::ones(input.sizes(), at::TensorOptions(input.scalar_type()));
-    return input * drop(ones, keys, probability).to(input.device());
+    return input * drop(ones, keys, draw).to(input.device());
   }
   const at::Tensor values = input.contiguous();
   at::Tensor output = at::empty_like(values);
@@ -49,8 +54,11 @@ at::Tensor drop(const at::Tensor& input, const at::Tensor& keys, double probabil
   }
   AT_DISPATCH_FLOATING_TYPES(input.scalar_type(), "dropout", [&] {
     kernels::dropout(values.data_ptr<scalar_t>(),
-                     {.num_samples = input.size(0), .num_tokens = input.size(1), .width = input.size(2)},
-                     unsigned_keys.data(), probability, output.data_ptr<scalar_t>());
+                     {.num_samples = input.size(0),
+                      .num_tokens = input.size(1),
+                      .width = input.size(2),
+                      .first_token = draw.first_token},
+                     unsigned_keys.data(), draw.probability, output.data_ptr<scalar_t>());
   });
   return output;
 }
@@ -58,17 +66,19 @@ at::Tensor drop(const at::Tensor& input, const at::Tensor& keys, double probabil
 class DropoutFunction : public torch::autograd::Function<DropoutFunction> {
  public:
   static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& input, const at::Tensor& keys,
-                            double probability) {
+                            const Draw& draw) {
     context->save_for_backward({keys});
-    context->saved_data["probability"] = probability;
-    return drop(input, keys, probability);
+    context->saved_data["probability"] = draw.probability;
+    context->saved_data["first_token"] = draw.first_token;
+    return drop(input, keys, draw);
   }
   // Linear: the gradient goes through the very same elements, drawn anew instead of kept in memory.
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
                                                  torch::autograd::variable_list gradients) {
     refuse_second_derivative("dropout");
-    return {drop(gradients[0], context->get_saved_variables()[0], context->saved_data["probability"].toDouble()),
-            at::Tensor(), at::Tensor()};
+    const Draw draw{.probability = context->saved_data["probability"].toDouble(),
+                    .first_token = context->saved_data["first_token"].toInt()};
+    return {drop(gradients[0], context->get_saved_variables()[0], draw), at::Tensor(), at::Tensor()};
   }
 };
 
@@ -90,7 +100,8 @@ std::vector<std::uint64_t> dropout_keys(const DropoutDraw& draw, std::int64_t ba
 at::Tensor dropout(const at::Tensor& input, const DropoutDraw& draw) {
   check_call(input, draw);
   if (draw.probability == 0.0) return input;
-  return DropoutFunction::apply(input, sample_keys(input, draw), draw.probability);
+  return DropoutFunction::apply(input, sample_keys(input, draw),
+                                Draw{.probability = draw.probability, .first_token = draw.first_token});
 }
 
 }  // namespace routing

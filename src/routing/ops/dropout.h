@@ -9,9 +9,10 @@
 namespace routing {
 
 struct DropoutDraw {
-  double probability = 0.0;    // in [0, 1); 0 returns the input itself
-  std::uint64_t key = 0;       // from stream_key(seed, …, layer, step)
-  at::Tensor sample_ids = {};  // int64 [batch]: the identity of each sequence; undefined means 0, 1, 2 …
+  double probability = 0.0;      // in [0, 1); 0 returns the input itself
+  std::uint64_t key = 0;         // from stream_key(seed, …, layer, step)
+  at::Tensor sample_ids = {};    // int64 [batch]: the identity of each sequence; undefined means 0, 1, 2 …
+  std::int64_t first_token = 0;  // position of the first token in its sequence
 };
 
 // The key of one sequence's random numbers; kernels/pointwise/dropout.h says how elements are drawn from it.

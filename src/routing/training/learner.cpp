@@ -4,6 +4,7 @@
 #include "routing/distributed/gathered_rows.h"
 #include "routing/distributed/watch/step_trace.h"
 #include "routing/evaluation/likelihood.h"
+#include "routing/evaluation/sequence_likelihood.h"
 #include "routing/kernels/dispatch/cpu_features.h"
 #include "routing/model/weights.h"
 #include "routing/optim/gradient_norm.h"
@@ -39,10 +40,17 @@ Learner::Learner(const ExperimentConfig& config, LearnerRanks ranks)
     : config_(config),
       ranks_(ranks.group ? std::move(ranks.group) : std::make_shared<OneRank>()),
       precision_(matmul_precision(config.train.precision)),
-      model_(make_model(config, at::TensorOptions().dtype(at::kFloat))) {
-  require<ConfigError>(config.train.batch_size >= ranks_->size(), "train.batch_size is ", config.train.batch_size,
-                       ", the sequences of all ranks together, but there are ", ranks_->size(),
-                       " ranks; give every rank at least one, or start fewer");
+      model_(make_model(config, at::TensorOptions().dtype(at::kFloat))),
+      rows_(*ranks_, static_cast<int>(config.train.sequence_ranks)) {
+  const std::int64_t split = config.train.sequence_ranks;
+  require<ConfigError>(ranks_->size() % split == 0, "train.sequence_ranks is ", split,
+                       ", the ranks that share a sequence, but there ",
+                       ranks_->size() == 1 ? "is 1 rank" : "are " + std::to_string(ranks_->size()) + " ranks",
+                       "; start a multiple of them, or set train.sequence_ranks=1");
+  require<ConfigError>(config.train.batch_size >= data_ranks(), "train.batch_size is ", config.train.batch_size,
+                       ", the sequences of all ranks together, but there are ", ranks_->size(), " ranks",
+                       split > 1 ? ", of which " + std::to_string(split) + " share a sequence" : "",
+                       "; give every rank at least one, or start fewer");
   model_->train();
   for (const auto& item : model_->named_parameters()) {
     // Biases and gains do not decay.
@@ -85,13 +93,28 @@ void Learner::restore_memory(const std::map<std::string, at::Tensor>& tensors, c
                      "; the checkpoint belongs to another configuration");
 }
 
+Learner::OwnPiece Learner::own_piece(const TokenBatch& batch) {
+  require<ConfigError>(!batch.valid.defined() && !batch.source.defined(), "train.sequence_ranks is ", sequence_ranks(),
+                       ", but batch ", batch.index, " has padding or sources; set it to 1");
+  require<ConfigError>(batch.tokens.size(1) >= sequence_ranks(), "train.sequence_ranks is ", sequence_ranks(),
+                       ", but batch ", batch.index, " has sequences of ", batch.tokens.size(1),
+                       " tokens, and each rank needs at least one; share them among fewer");
+  OwnPiece own{.batch = batch,
+               .piece = {.exchange = &rows_, .ends = even_pieces(batch.tokens.size(1), rows_.pieces())}};
+  const std::int64_t begin = own.piece.begin();
+  own.batch.tokens = batch.tokens.narrow(1, begin, own.piece.end() - begin).contiguous();
+  if (begin > 0) own.piece.before = batch.tokens.select(1, begin - 1).contiguous();
+  return own;
+}
+
 // The loss to differentiate: this rank's part of the mean over all targets.
-at::Tensor Learner::forward(const TokenBatch& batch, Sums& sums) {
+at::Tensor Learner::forward(const TokenBatch& batch, const SequencePiece* piece, Sums& sums) {
   const TracedWork work(ranks_->trace(), "forward");
   const ForwardContext context{.sample_ids = batch.sample_ids,
                                .step = forwards_,
                                .precision = precision_,
-                               .memory = memory_.length > 0 ? &memory_ : nullptr};
+                               .memory = memory_.length > 0 ? &memory_ : nullptr,
+                               .piece = piece};
   const auto accumulation = static_cast<double>(config_.train.accumulation);
   const SequenceModel::Loss loss = model_->loss(batch, context);
   const at::Tensor nats = loss.nats;
@@ -190,7 +213,10 @@ StepResult Learner::step(std::span<const TokenBatch> batches) {
     std::optional<TotalsExchange> exchange;
     for (const TokenBatch& batch : batches) {
       const bool last = &batch == &batches.back();
-      const at::Tensor objective = forward(batch, sums);
+      const bool split = sequence_ranks() > 1;
+      // Until the backward pass is done.
+      const OwnPiece own = split ? own_piece(batch) : OwnPiece{.batch = batch};
+      const at::Tensor objective = forward(own.batch, split ? &own.piece : nullptr, sums);
       if (last) exchange.emplace(start_exchange(sums));
       backward(objective, last);
       ++forwards_;

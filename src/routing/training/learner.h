@@ -10,6 +10,7 @@
 #include "routing/distributed/gradient_reducer.h"
 #include "routing/distributed/group/rank_group.h"
 #include "routing/distributed/optimizer_shards.h"
+#include "routing/distributed/rank_rows.h"
 #include "routing/distributed/totals_exchange.h"
 #include "routing/model/model_memory.h"
 #include "routing/model/sequence_model.h"
@@ -69,6 +70,10 @@ class Learner {
   std::int64_t steps_done() const { return steps_done_; }
 
   RankGroup& ranks() const { return *ranks_; }
+  // Which sequences of a batch this rank takes: those of its data rank, the same as train.sequence_ranks neighbours,
+  // each of which computes a piece of them.
+  int data_rank() const { return ranks_->rank() / sequence_ranks(); }
+  int data_ranks() const { return ranks_->size() / sequence_ranks(); }
 
   // The optimiser's tensors for a checkpoint, and back; the model's own are named_tensors() of the model. Where the
   // optimiser is sharded all ranks must call, and only rank 0 gets all of it.
@@ -101,7 +106,14 @@ class Learner {
     double auxiliary = 0.0;
     double reconstruction = 0.0;
   };
-  at::Tensor forward(const TokenBatch& batch, Sums& sums);
+  int sequence_ranks() const { return static_cast<int>(config_.train.sequence_ranks); }
+  // This rank's piece of the sequences of a batch.
+  struct OwnPiece {
+    TokenBatch batch = {};
+    SequencePiece piece = {};
+  };
+  OwnPiece own_piece(const TokenBatch& batch);
+  at::Tensor forward(const TokenBatch& batch, const SequencePiece* piece, Sums& sums);
   TotalsExchange start_exchange(const Sums& sums);
   void backward(const at::Tensor& objective, bool last);
   void finish_exchange(TotalsExchange exchange, std::span<const TokenBatch> batches, StepResult& result);
@@ -117,6 +129,7 @@ class Learner {
   std::unique_ptr<OptimizerShards> shards_;
   std::unique_ptr<Optimizer> optimizer_;
   BucketOrder bucket_order_;
+  RankRows rows_;                             // of sequences that are split
   std::unique_ptr<GradientReducer> reducer_;  // from the first step on
   ModelMemory memory_;                        // of this rank's streams
   std::int64_t steps_done_ = 0;

@@ -113,6 +113,20 @@ std::int64_t attention_bytes(const AttentionConfig& attention, const Kept& kept)
   return bytes + side_by_side_bytes(attention, kept);
 }
 
+// Keys and values of earlier pieces that a layer keeps, for each token before the last piece. Those of windows do not
+// count.
+std::int64_t earlier_row_bytes(const ExperimentConfig& config, std::int64_t layer) {
+  const AttentionConfig attention = attention_of_layer(config, layer);
+  std::int64_t heads = 0;
+  for (const HeadGroupConfig& group : attention.head_groups) {
+    const bool has_window = std::holds_alternative<LocalPattern>(group.pattern) ||
+                            std::holds_alternative<Local2dPattern>(group.pattern) ||
+                            std::holds_alternative<SpanPattern>(group.pattern);
+    heads += has_window ? 0 : group.heads;
+  }
+  return 2 * heads * head_dim(attention) * kept_numbers(config).attention;
+}
+
 std::int64_t layer_bytes(const ExperimentConfig& config, std::int64_t layer) {
   const ModelConfig& model = config.model;
   const Kept kept = kept_numbers(config);
@@ -214,12 +228,19 @@ MemoryEstimate estimate_training_memory(const ExperimentConfig& given) {
   MemoryEstimate estimate{.accumulates = config.train.accumulation > 1};
   add_parameters(config, estimate);
   const std::int64_t n = config.train.sequence_length;
-  const std::int64_t tokens = config.train.batch_size * n;
+  const std::int64_t piece = (n + config.train.sequence_ranks - 1) / config.train.sequence_ranks;
+  const std::int64_t tokens = config.train.batch_size * piece;
+  const std::int64_t tokens_before = config.train.batch_size * (n - piece);
+  std::int64_t all_layers = 0;
+  std::int64_t kept_before = 0;
   std::int64_t kept = end_numbers(config.model) * kNumber;
   std::int64_t largest = 0;
   double plans = 0.0;
   for (std::int64_t layer = 0; layer < config.model.layers; ++layer) {
     const std::int64_t bytes = layer_bytes(config, layer);
+    const std::int64_t before = earlier_row_bytes(config, layer);
+    kept_before = config.model.checkpoint_activations ? std::max(kept_before, before) : kept_before + before;
+    all_layers += bytes;
     largest = std::max(largest, bytes);
     kept += config.model.checkpoint_activations ? config.model.width * kNumber : bytes;
     for (const HeadGroupConfig& group : attention_of_layer(config, layer).head_groups) {
@@ -228,7 +249,8 @@ MemoryEstimate estimate_training_memory(const ExperimentConfig& given) {
   }
   if (config.model.checkpoint_activations) kept += largest;  // the layer that is computed again
   estimate.plans = static_cast<std::int64_t>(plans * static_cast<double>(tokens));
-  estimate.activations = tokens * kept;
+  estimate.activations = tokens * kept + tokens_before * kept_before;
+  estimate.layer_bytes_a_token = (all_layers + static_cast<std::int64_t>(plans)) / config.model.layers;
   for (std::int64_t layer = 0; layer < config.model.layers; ++layer) {
     estimate.activations += config.train.batch_size * memory_bytes(config, layer);
   }

@@ -29,6 +29,7 @@ struct MemoryEstimate {  // in bytes
   std::int64_t activations = 0;
   std::int64_t workspace = 0;
   bool accumulates = false;
+  std::int64_t layer_bytes_a_token = 0;  // of activations and plans, mean over the layers, were all of them kept
 
   std::int64_t total() const;
 };
@@ -37,7 +38,8 @@ struct MemoryEstimate {  // in bytes
 // nothing. Measured with libtorch 1.13 and two threads.
 inline constexpr std::int64_t kProcessBytes = 190'000'000;
 
-// Of train.batch_size sequences of train.sequence_length tokens. Where model.vocab_size is 0, that of the data, it
+// Of train.batch_size sequences of train.sequence_length tokens; with train.sequence_ranks of the last rank of those
+// that share them, which has its piece and rows of all earlier ones. Where model.vocab_size is 0, that of the data, it
 // counts as data.vocabulary_size, and for words as the 267,735 of WikiText-103. A ConfigError for an encoder-decoder.
 MemoryEstimate estimate_training_memory(const ExperimentConfig& config);
 

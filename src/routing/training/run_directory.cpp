@@ -4,6 +4,7 @@
 #include "routing/config/toml.h"
 #include "routing/core/error.h"
 #include "routing/core/files.h"
+#include "routing/training/log/json_count.h"
 
 #include <nlohmann/json.hpp>
 
@@ -64,19 +65,22 @@ Json to_json(const TrainerState& state) {
           {"bucket_order", state.bucket_order}};
 }
 
+// Steps at which nothing was evaluated yet.
+constexpr std::int64_t kNever = -1;
+
 TrainerState from_json(const Json& json) {
   TrainerState state;
-  json.at("step").get_to(state.step);
-  json.at("tokens").get_to(state.tokens);
+  state.step = count_in(json.at("step"));
+  state.tokens = count_in(json.at("tokens"));
   json.at("seconds").get_to(state.seconds);
   json.at("loss_sum").get_to(state.loss_sum);
-  json.at("loss_steps").get_to(state.loss_steps);
-  json.at("last_eval_step").get_to(state.last_eval_step);
+  state.loss_steps = count_in(json.at("loss_steps"));
+  state.last_eval_step = count_in(json.at("last_eval_step"), kNever);
   read_number(json, "last_eval_nats", state.last_eval_nats);
   read_number(json, "best_eval_nats", state.best_eval_nats);
-  json.at("best_step").get_to(state.best_step);
+  state.best_step = count_in(json.at("best_step"), kNever);
   // Runs of the first versions, which knew only bytes.
-  json.at(json.contains("data_tokens") ? "data_tokens" : "data_bytes").get_to(state.data_tokens);
+  state.data_tokens = count_in(json.at(json.contains("data_tokens") ? "data_tokens" : "data_bytes"));
   json.at("data_hash").get_to(state.data_hash);
   state.tokenizer_hash = json.value("tokenizer_hash", std::string(16, '0'));
   state.data_label = json.value("data_label", "");
@@ -129,8 +133,7 @@ void RunDirectory::require_new() const {
 
 void RunDirectory::create(const ExperimentConfig& config) const {
   require_new();
-  std::error_code error;
-  fs::create_directories(checkpoints_folder(), error);
+  const std::error_code error = make_folders(checkpoints_folder());
   require<FileError>(!error, folder_.string(), ": the run's folder cannot be made: ", error.message(),
                      "; choose a `run` that can be written");
   replace_config(config);
@@ -243,6 +246,20 @@ std::vector<ChangedKey> changed_keys(const ExperimentConfig& before, const Exper
   return changes;
 }
 
+namespace {
+
+const std::set<std::string>& growing_keys() {
+  static const std::set<std::string> keys{"train.sequence_length", "train.shortest_length", "train.batch_size",
+                                          "routing.window"};
+  return keys;
+}
+
+}  // namespace
+
+bool changes_what_is_learned(const std::string& key) {
+  return key == "train.learning_rate" || key == "train.clip" || growing_keys().contains(key);
+}
+
 void require_same_run(const ExperimentConfig& run, const ExperimentConfig& asked, const std::string& folder) {
   static const std::set<std::string> may_differ{"name",
                                                 "source",
@@ -251,6 +268,7 @@ void require_same_run(const ExperimentConfig& run, const ExperimentConfig& asked
                                                 "train.learning_rate",
                                                 "train.clip",
                                                 "train.log_every",
+                                                "train.sequence_ranks",
                                                 "train.eval_every",
                                                 "train.eval_tokens",
                                                 "train.checkpoint_every",
@@ -269,7 +287,7 @@ void require_same_run(const ExperimentConfig& run, const ExperimentConfig& asked
                                                 "eval.memory"};
   std::string differences;
   for (const auto& [key, before, now] : changed_keys(run, asked)) {
-    if (may_differ.contains(key)) continue;
+    if (may_differ.contains(key) || (run.memory.length == 0 && growing_keys().contains(key))) continue;
     for (const std::string_view piece : std::initializer_list<std::string_view>{
              differences.empty() ? "" : ", ", key, " (run: ", before, ", asked: ", now, ")"}) {
       differences += piece;

@@ -116,9 +116,14 @@ struct ChangedKey {
 };
 std::vector<ChangedKey> changed_keys(const ExperimentConfig& before, const ExperimentConfig& now);
 
-// Throws a ConfigError that lists the keys in which a run may not go on with another configuration: all but how long it
-// runs, how often it logs, evaluates, saves and draws samples, where its data lie, and what helps a run that diverged
-// (train.learning_rate, train.clip).
+// Keys that change what is learned from a step on, which a log has to say: what helps a run that diverged
+// (train.learning_rate, train.clip), and what lets sequences grow (train.sequence_length, train.shortest_length,
+// train.batch_size, routing.window).
+bool changes_what_is_learned(const std::string& key);
+
+// Throws a ConfigError that lists the keys in which a run may not go on with another configuration: all but those, how
+// long it runs, how many ranks share a sequence, how often it logs, evaluates, saves and draws samples, and where its
+// data lie. Of a model with a memory sequences do not grow: what it remembers is of segments and streams as they are.
 void require_same_run(const ExperimentConfig& run, const ExperimentConfig& asked, const std::string& folder);
 
 }  // namespace routing

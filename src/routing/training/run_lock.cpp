@@ -14,7 +14,9 @@ namespace routing {
 
 RunLock::RunLock(const std::filesystem::path& folder) {
   const std::filesystem::path path = folder / "lock";
-  file_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  do {
+    file_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  } while (file_ < 0 && errno == EINTR);
   require<FileError>(file_ >= 0, path.string(), ": cannot be made: ", std::strerror(errno),
                      "; choose a `run` that can be written");
   if (::flock(file_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;

@@ -1,5 +1,6 @@
 #include "routing/training/run_log.h"
 
+#include "routing/core/files.h"
 #include "routing/evaluation/measures.h"
 #include "routing/training/log/routing_summary.h"
 
@@ -23,6 +24,8 @@ RunLog::RunLog(const RunDirectory& run, std::int64_t step, Subject subject)
 void RunLog::sync() {
   metrics_.sync();
   if (clusters_) clusters_->sync();
+  // Logs are made when their first line comes.
+  sync_folder(folder_);
 }
 
 void RunLog::add_event(const std::string& tag, double value, std::int64_t step) {

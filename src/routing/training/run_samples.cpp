@@ -25,8 +25,7 @@ ImageShape shape_of(const ExperimentConfig& config) {
 }
 
 void make_samples_folder(const fs::path& folder) {
-  std::error_code error;
-  fs::create_directories(folder, error);
+  const std::error_code error = make_folders(folder);
   require<FileError>(!error, folder.string(), ": cannot be made: ", error.message(),
                      "; choose a `run` that can be written");
 }

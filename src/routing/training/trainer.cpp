@@ -72,8 +72,10 @@ CheckpointContents Trainer::contents_to_go_on_from(const CheckpointPlace& place)
   saved_step_ = place.step;
   const ExperimentConfig before = load_model_config(place.model());
   // Losses over other text or with other context cannot be compared.
-  if (before.eval.split != config_.eval.split || before.eval.stride != config_.eval.stride ||
-      before.eval.memory != config_.eval.memory || before.train.eval_tokens != config_.train.eval_tokens) {
+  if (before.train.sequence_length != config_.train.sequence_length ||
+      before.routing.routing().window != config_.routing.routing().window || before.eval.split != config_.eval.split ||
+      before.eval.stride != config_.eval.stride || before.eval.memory != config_.eval.memory ||
+      before.train.eval_tokens != config_.train.eval_tokens) {
     saved.best_eval_nats = std::numeric_limits<double>::infinity();
     saved.best_step = -1;
   }
@@ -115,9 +117,7 @@ void Trainer::open_run(const Setup& setup) {
     open_folder(setup.resume);
     changes = changed_keys(run_.read_config(), config_);
     // How long and how often says nothing about what is learned.
-    std::erase_if(changes, [](const ChangedKey& change) {
-      return change.key != "train.learning_rate" && change.key != "train.clip";
-    });
+    std::erase_if(changes, [](const ChangedKey& change) { return !changes_what_is_learned(change.key); });
     const auto newest = setup.resume ? run_.newest_checkpoint() : std::nullopt;
     if (newest) {
       contents = contents_to_go_on_from(*newest);
@@ -172,7 +172,7 @@ StepResult Trainer::take_step() {
   const TrainConfig& train = config_.train;
   std::vector<TokenBatch> batches;
   for (std::int64_t i = 0; i < train.accumulation; ++i) {
-    batches.push_back(data_->batch(state_.step * train.accumulation + i, group().rank(), group().size()));
+    batches.push_back(data_->batch(state_.step * train.accumulation + i, learner_.data_rank(), learner_.data_ranks()));
   }
   clock_.begin_step();
   group().status().enter(RankPhase::computing);

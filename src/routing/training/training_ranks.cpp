@@ -60,7 +60,7 @@ TrainingRanks::~TrainingRanks() {
 }
 
 void TrainingRanks::begin(const ExperimentConfig& config, const std::filesystem::path& run, std::int64_t step) {
-  const RowRange rows = rows_of_rank(config.train.batch_size, group().rank(), group().size());
+  const RowRange rows = rows_of_rank(config.train.batch_size, learner_.data_rank(), learner_.data_ranks());
   facts_ = {.ranks = group().size(), .rows = rows.count, .all_rows = config.train.batch_size};
   facts_.optimizer_bytes = facts_.all_optimizer_bytes = learner_.optimizer_bytes();
   log_path_ = rank_log_path(run, group().rank());
@@ -79,8 +79,12 @@ void TrainingRanks::begin(const ExperimentConfig& config, const std::filesystem:
     std::ostringstream text;
     text << "rank " << group().rank() << " of " << group().size() << " on " << host_name() << ", process " << ::getpid()
          << ", " << num_threads() << " threads, rows " << rows.first << " to " << rows.first + rows.count - 1 << " of "
-         << config.train.batch_size << ", optimiser state " << facts_.optimizer_bytes << " of "
-         << facts_.all_optimizer_bytes << " bytes, after step " << step;
+         << config.train.batch_size;
+    if (const auto split = static_cast<int>(config.train.sequence_ranks); split > 1) {
+      text << ", piece " << group().rank() % split << " of " << split << " of each";
+    }
+    text << ", optimiser state " << facts_.optimizer_bytes << " of " << facts_.all_optimizer_bytes
+         << " bytes, after step " << step;
     note(text.str());
   }
   group().status().finish_step(step);

@@ -49,10 +49,10 @@ at::Tensor whole(MultiHeadAttention& attention, const at::Tensor& input, MatmulP
   return attention->forward(input, state);
 }
 
-// Reads sequence b of the input in pieces of these sizes, over and over.
+// Reads sequence b of the input in pieces of these sizes, over and over, with a cache for that precision or for any.
 at::Tensor in_pieces(MultiHeadAttention& attention, const at::Tensor& input, const std::vector<std::int64_t>& sizes,
-                     MatmulPrecision precision) {
-  AttentionCache cache = attention->make_cache();
+                     MatmulPrecision precision, bool any_precision = false) {
+  AttentionCache cache = any_precision ? attention->make_cache() : attention->make_cache({}, precision);
   std::vector<std::int64_t> sequences(static_cast<std::size_t>(input.size(0)));
   std::iota(sequences.begin(), sequences.end(), 0);
   for (const std::int64_t sequence : sequences) cache.add_sequence(sequence);
@@ -114,6 +114,7 @@ TEST_P(CachedAttention, EqualsTheWholePassInPiecesOfAnySize) {
       EXPECT_TRUE(at::equal(in_pieces(attention, input, sizes, precision), expected))
           << "pieces of " << sizes.front() << " …, " << (precision == MatmulPrecision::bf16 ? "bf16" : "fp32");
     }
+    EXPECT_TRUE(at::equal(in_pieces(attention, input, {3, 1, 130, 17}, precision, /*any_precision=*/true), expected));
   }
 }
 
@@ -309,7 +310,7 @@ TEST(CachedLayer, CrossAttentionEqualsTheWholePass) {
   for (const MatmulPrecision precision : {MatmulPrecision::fp32, MatmulPrecision::bf16}) {
     AttentionState state{.memory = memory, .memory_valid = valid, .precision = precision};
     const at::Tensor expected = attention->forward(input, state);
-    AttentionCache cache = attention->make_cache();
+    AttentionCache cache = attention->make_cache({}, precision);
     for (std::int64_t b = 0; b < 2; ++b) {
       cache.add_sequence(b);
       attention->set_memory(cache, b, {memory.narrow(0, b, 1), valid.narrow(0, b, 1)}, precision);

@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <thread>
 #include <vector>
 
 namespace routing::head_cache_test {
@@ -78,10 +80,8 @@ TEST(HeadCache, CompactingKeepsRowsRanksAndHolders) {
   cache.compact();
   EXPECT_EQ(cache.bytes(), 3 * 2 * 4);
   EXPECT_EQ(cache.rows_in_use(), 3);
-  const float* keys = cache.keys().data_ptr<float>();
-  const float* values = cache.values().data_ptr<float>();
-  EXPECT_EQ(std::vector<float>(keys, keys + 3), (std::vector<float>{9970, 9980, 9990}));
-  EXPECT_EQ(std::vector<float>(values, values + 3), (std::vector<float>{-997, -998, -999}));
+  EXPECT_TRUE(
+      at::equal(cache.store().rows(), at::tensor({9970, -997, 9980, -998, 9990, -999}, at::kFloat).view({3, 2})));
   cache.compact();
   EXPECT_EQ(cache.bytes(), 3 * 2 * 4) << "there is nothing to hand back";
   Tokens two(2);
@@ -139,6 +139,53 @@ TEST(HeadCache, ForksShareRowsAndLetGoByThemselves) {
   cache.add_sequence(0);
   for (int i = 0; i < 50; ++i) cache.append(four.in({0}, {0}));
   EXPECT_EQ(cache.bytes(), bytes);
+}
+
+// Each thread has a sequence of its own, and all of them rows of the first.
+TEST(HeadCache, PartsTakeAndLetGoOfRowsSideBySide) {
+  HeadCache cache = cache_of({.lookback = 20});
+  cache.add_sequence(0);
+  Tokens twenty(20);
+  cache.append(twenty.in({0}, {0}));
+  const Numbers sequences{0, 1, 2, 3};
+  for (const std::int64_t fork : {1, 2, 3}) cache.fork_sequence(0, fork);
+  for (int step = 0; step < 500; ++step) {
+    cache.begin_parts(sequences, 1);
+    std::vector<std::thread> threads;
+    for (const std::int64_t sequence : sequences) {
+      threads.emplace_back([&cache, sequence] {
+        Tokens one(1);
+        const Numbers own{sequence};
+        cache.append(one.in(own, {0}));
+        cache.release(own);
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    cache.end_parts();
+    const std::int64_t shared = std::max(0, 19 - step);
+    ASSERT_EQ(cache.rows_in_use(), shared + 4 * (20 - shared)) << "step " << step;
+  }
+  const std::int64_t bytes = cache.bytes();
+  for (const std::int64_t sequence : {3, 1, 2}) cache.drop_sequence(sequence);
+  EXPECT_EQ(cache.rows_in_use(), 20);
+  EXPECT_EQ(cache.bytes_in_use(), cache.bytes_of(0));
+  // What was set aside for them is there for others.
+  Tokens sixty(60);
+  cache.append(sixty.in({0}, {0}));
+  EXPECT_EQ(cache.bytes(), bytes);
+}
+
+TEST(HeadCache, PartsAreCheckedBeforeTheyBeginAndHaveNoMoreTokensThanTheySaid) {
+  HeadCache cache = cache_of({});
+  Tokens two(2);
+  for (const std::int64_t sequence : {0, 1, 2}) cache.add_sequence(sequence);
+  cache.keep_sequence(2);
+  EXPECT_THROW(cache.begin_parts(Numbers{0, 1, 0}, 1), InputError);
+  EXPECT_THROW(cache.begin_parts(Numbers{0, 2}, 1), InputError);
+  EXPECT_THROW(cache.begin_parts(Numbers{0, 3}, 1), InputError);
+  cache.begin_parts(Numbers{0, 1}, 1);
+  EXPECT_THROW(cache.append(two.in({0}, {0})), InputError);
+  cache.end_parts();
 }
 
 TEST(HeadCache, AForkHoldsNoPlacesThatItsOriginHasLeft) {
@@ -284,11 +331,9 @@ TEST(HeadCache, RowsHoldWhatTheyWereGiven) {
   Tokens three(3);
   const KeptPlan plan = cache.append(three.in({0}, {0}));
   EXPECT_EQ(plan.num_queries, 3);
-  for (std::int64_t row = 0; row < 3; ++row) {
-    // Rows are handed out in order while none is free.
-    EXPECT_EQ(cache.keys().data_ptr<float>()[row], static_cast<float>(10 * row));
-    EXPECT_EQ(cache.values().data_ptr<float>()[row], static_cast<float>(-row));
-  }
+  // They are handed out in order while none is free.
+  EXPECT_TRUE(
+      at::equal(cache.store().rows().narrow(0, 0, 3), at::tensor({0, 0, 10, -1, 20, -2}, at::kFloat).view({3, 2})));
 }
 
 TEST(HeadCache, WrongCallsAreRefused) {

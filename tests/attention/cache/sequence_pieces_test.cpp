@@ -118,10 +118,8 @@ TEST(SequencePieces, ReadWhatStandsBeforeThemAtItsOwnRank) {
   // Token 6 is key 5 of list 0, of which keys 3 … 5 are seen: the place in front of which tiles begin is 0.
   EXPECT_EQ(plan.views.views[0].key_from, 3);
   EXPECT_EQ(plan.views.views[0].key_to, 6);
-  const float* rows = last.cache.keys().data_ptr<float>();
-  EXPECT_EQ(std::vector<float>(rows, rows + 5), (std::vector<float>{10, 20, 30, 40, 50}));
-  const float* numbers = last.cache.values().data_ptr<float>();
-  EXPECT_EQ(std::vector<float>(numbers, numbers + 5), (std::vector<float>{-1, -2, -3, -4, -5}));
+  EXPECT_TRUE(at::equal(last.cache.store().rows().narrow(0, 0, 5),
+                        at::tensor({10, -1, 20, -2, 30, -3, 40, -4, 50, -5}, at::kFloat).view({5, 2})));
   last.cache.release(last.sequences);
   last.cache.drop_sequence(0);
   EXPECT_EQ(last.cache.rows_in_use(), 0);

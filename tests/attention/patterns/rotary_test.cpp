@@ -46,6 +46,16 @@ TEST(Rotary, ARowAloneHasTheBitsItHasAmongOthers) {
   }
 }
 
+// Found by random configurations: caches read rows of two numbers as they stood in memory.
+TEST(Rotary, RowsAreContiguousHoweverHeadsStand) {
+  for (const std::int64_t dim : {2, 4, 10}) {
+    const at::Tensor heads_inside = at::randn({2, 17, 3, dim}).transpose(1, 2);
+    const at::Tensor turned = rotated(heads_inside);
+    EXPECT_TRUE(turned.is_contiguous()) << dim;
+    EXPECT_TRUE(at::equal(turned, rotated(heads_inside.contiguous()))) << dim;
+  }
+}
+
 TEST(Rotary, GradientTurnsBack) {
   const at::Tensor rows = at::randn({1, 2, 5, 6}, at::kDouble).requires_grad_(true);
   const at::Tensor weights = at::randn({1, 2, 5, 6}, at::kDouble);

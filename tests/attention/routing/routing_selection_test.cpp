@@ -356,6 +356,18 @@ TEST(RoutingSelection, TokensAloneJoinTheClustersOfTheWholeSequence) {
       }
       EXPECT_EQ(members, whole.members) << to_string(selection) << " in pieces of " << piece;
     }
+    // Some of them, in any order.
+    std::vector<std::int32_t> rows;
+    for (std::int32_t i = 0; i < 90; ++i) rows.push_back(i * 61 % 200);
+    const TokenLists some = clusters_of_rows(all, rows, view, pattern);
+    TokenLists expected;
+    for (const std::int32_t row : rows) {
+      const TokenLists alone = clusters_of_tokens(all.subspan(static_cast<std::size_t>(row) * 24, 24), view, pattern);
+      expected.counts.push_back(alone.counts.at(0));
+      expected.lists.insert(expected.lists.end(), alone.lists.begin(), alone.lists.end());
+    }
+    EXPECT_EQ(some.counts, expected.counts);
+    EXPECT_EQ(some.lists, expected.lists);
   }
 }
 

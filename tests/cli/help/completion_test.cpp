@@ -213,7 +213,7 @@ TEST_F(Completion, CompletesInBash) {
   make_run("runs/my second");
   make_file("texts/one text.txt");
   EXPECT_EQ(typed_in_bash("routing anal\tcu\truns/f\t"), "<routing><analyze><curves><runs/first>");
-  EXPECT_EQ(typed_in_bash("routing eval runs/m\t--spl\tva\t"), "<routing><eval><runs/my second><--split><valid>");
+  EXPECT_EQ(typed_in_bash("routing eval runs/m\t--split va\t"), "<routing><eval><runs/my second><--split><valid>");
   EXPECT_EQ(typed_in_bash("routing train --set tra\tstep\t7 --set=data.form\tcif\t"),
             "<routing><train><--set><train.steps=7><--set=data.format=cifar10>");
   EXPECT_EQ(typed_in_bash("routing train --data te\to\t--data=te\to\t--out te\t"),

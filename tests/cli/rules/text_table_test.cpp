@@ -1,5 +1,7 @@
 #include "shell/text_table.h"
 
+#include "shell/output.h"
+
 #include <gtest/gtest.h>
 
 namespace routing::text_table_test {
@@ -35,6 +37,13 @@ TEST(TextTable, LettersThatATerminalWouldObeyAreGone) {
 TEST(TextTable, APipeHasNoWidth) {
   if (output_width() > 0) GTEST_SKIP() << "standard output is a terminal here";
   EXPECT_EQ(output_width(), 0U);
+}
+
+TEST(HarmlessLines, KeepLettersAndLineEndsAndNothingThatATerminalObeys) {
+  EXPECT_EQ(harmless_lines("a\x1b[31mb\tc\x7f\nd"), "a?[31mb?c?\nd");
+  EXPECT_EQ(harmless_lines("caf\xc3\xa9 \xc2\xa0 \xc2\x9b"
+                           "5 \xc2"),
+            "caf\xc3\xa9 \xc2\xa0 ?5 \xc2");
 }
 
 }  // namespace

@@ -42,5 +42,22 @@ TEST(LineOfDeepKey, WhatFollowsATextIsSeen) {
   EXPECT_EQ(line_of_deep_key("x = \"open\n" + key, 4), 2U) << "a line end breaks a text";
 }
 
+TEST(LineOfStrayLetter, LettersBelongInTextsAndComments) {
+  for (const std::string text :
+       {"", "a = 1 # caf\xc3\xa9",
+        "\xef\xbb\xbf"
+        "a = 1",
+        "a = \"\xc3\xa9\\n\xc3\xa9\"", "\"\xc3\xa9\" = '\\\xc3\xa9'", "a = \"\"\"\n\xc3\xa9 \\\n  e\xc3\xa9\"\"\"",
+        "a = \"\\\\ \"", "a = '''\n\\ \xc3\xa9'''"}) {
+    EXPECT_EQ(line_of_stray_letter(text), std::nullopt) << text;
+  }
+  for (const std::string text :
+       {"\n\xc3\xa9 = 1", "\n a = 1 \xd2\x88", "a = '\xc3\xa9'\n\xc2\xa0", "[x]\n[\xe3\x81\x82]",
+        "a = \"\"\"\n\\\xc3\xa9\"\"\"", "a = \"\"\" \\ \t\n \xc3\xa9\"\"\"", "a = \"open\n\xc3\xa9",
+        "# \xc3\xa9\n\xef\xbb\xbf"}) {
+    EXPECT_EQ(line_of_stray_letter(text), 2U) << text;
+  }
+}
+
 }  // namespace
 }  // namespace routing::toml_keys_test

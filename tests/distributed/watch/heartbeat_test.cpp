@@ -266,5 +266,16 @@ TEST_F(Heartbeats, AJuryOutsideOfTheRanksJudgesAndTheFirstVerdictStays) {
   EXPECT_EQ(failure_from_record(own.get(keys_.verdict()).value_or(""))->rank, 1);
 }
 
+TEST_F(Heartbeats, WordsThatNoRankWroteAreNoVerdict) {
+  MemoryStore own = store();
+  Jury jury(own, keys_, 2, kTimeout);
+  own.set(keys_.verdict(), "what is this");
+  own.set(keys_.failed(0), "2 5 there are two ranks");
+  EXPECT_FALSE(jury.look().has_value());
+  own.set(keys_.failed(1), to_record({.rank = 1, .step = 8, .reason = "the disk is full"}));
+  EXPECT_EQ(jury.look()->text(), "rank 1 failed after step 8: the disk is full");
+  EXPECT_EQ(own.get(keys_.verdict()), "1 8 the disk is full");
+}
+
 }  // namespace
 }  // namespace routing::heartbeat_test

@@ -53,7 +53,9 @@ TEST(RankFailure, ComesBackFromItsRecord) {
     EXPECT_EQ(after.step, 12);
     EXPECT_EQ(after.reason, reason);
   }
-  for (const char* record : {"", "3", "three 4 reason"}) EXPECT_FALSE(failure_from_record(record)) << record;
+  for (const char* record : {"", "3", "three 4 reason", "1 37", "01 37 x", "1  37 x", "2147483648 9 x"}) {
+    EXPECT_FALSE(failure_from_record(record)) << record;
+  }
 }
 
 TEST(RankFailure, TextNamesRankStepAndReason) {

@@ -69,6 +69,23 @@ TEST(AddPanel, RunningSumsEqualTheSumOverAllColumns) {
   }
 }
 
+// Wherever it stands: exp of it would be infinite, were another number taken for the largest.
+TEST(AddPanel, ANumberFarAboveTheOthersIsTheLargest) {
+  for (std::int64_t columns = 1; columns <= 40; ++columns) {
+    for (std::int64_t place = 0; place < columns; ++place) {
+      std::vector<float> logits(static_cast<std::size_t>(columns), 0.0F);
+      logits[static_cast<std::size_t>(place)] = 500.0F;
+      float largest = kMinusInfinity;
+      double sum = 0.0;
+      float picked = 0.0F;
+      add_panel(logits.data(), {.num_rows = 1, .columns = columns}, &place, {&largest, &sum}, &picked);
+      EXPECT_EQ(largest, 500.0F) << place << " of " << columns;
+      EXPECT_EQ(sum, 1.0) << place << " of " << columns;
+      EXPECT_EQ(picked, 500.0F);
+    }
+  }
+}
+
 TEST(AddPanel, RowsOfMinusInfinityAddNothing) {
   const std::vector<float> nothing(3, kMinusInfinity);
   const std::vector<float> ones(3, 1.0F);

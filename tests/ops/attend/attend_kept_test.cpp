@@ -1,5 +1,7 @@
 // New tokens over kept rows attend as they would in the whole sequence.
 #include "routing/attention/patterns/position_patterns.h"
+#include "routing/core/error.h"
+#include "routing/ops/attend/attend.h"
 #include "routing/ops/attend/attend_fused.h"
 #include "routing/ops/attend/head_tensors.h"
 #include "support/pattern_cases.h"
@@ -44,8 +46,7 @@ TEST(AttendKept, HasTheBitsOfTheWholePass) {
   const at::Tensor k = random_tensor({1, 1, kTokens, 8}, 2, at::kFloat);
   const at::Tensor v = random_tensor({1, 1, kTokens, 6}, 3, at::kFloat);
   const Plan whole_plan = full_plan(self_layout(1, 1, kTokens), true, SelfRule::allowed);
-  const at::Tensor keys = k[0][0].flip(0).contiguous();
-  const at::Tensor values = v[0][0].flip(0).contiguous();
+  const at::Tensor rows = at::cat({k[0][0], v[0][0]}, 1).flip(0).contiguous();
   KeptTables tables;
   for (const MatmulPrecision precision : {MatmulPrecision::fp32, MatmulPrecision::bf16}) {
     const AttendOptions options{.scale = 0.4,
@@ -55,9 +56,18 @@ TEST(AttendKept, HasTheBitsOfTheWholePass) {
                                 .recency = at::tensor({0.05F}),
                                 .precision = precision};
     const at::Tensor whole = attend_fused_forward({q, k, v}, whole_plan, options).output;
-    const at::Tensor output = at::zeros({1, 1, 2, 6});
-    attend_kept(q.narrow(2, kTokens - 2, 2), {keys, values, tables}, last_two_tokens(), options, written_rows(output));
-    EXPECT_TRUE(output.equal(whole.narrow(2, kTokens - 2, 2))) << "bf16: " << (precision == MatmulPrecision::bf16);
+    const auto attend_rows = [&](const at::Tensor& kept) {
+      at::Tensor output = at::zeros({1, 1, 2, 6});
+      attend_kept(q.narrow(2, kTokens - 2, 2), {kept, 8, tables}, last_two_tokens(), options, written_rows(output));
+      return output;
+    };
+    const at::Tensor expected = whole.narrow(2, kTokens - 2, 2);
+    EXPECT_TRUE(attend_rows(rows).equal(expected)) << "bf16: " << (precision == MatmulPrecision::bf16);
+    if (attend_keeps_halves(precision)) {
+      EXPECT_TRUE(attend_rows(rows.to(at::kBFloat16)).equal(expected)) << "rows that were rounded before";
+    } else {
+      EXPECT_THROW(attend_rows(rows.to(at::kBFloat16)), InputError) << "nobody reads them here";
+    }
   }
 }
 

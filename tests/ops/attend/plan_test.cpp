@@ -121,6 +121,27 @@ TEST(PlanViews, HandWorkedWordsOfRepeatedKeys) {
   }
 }
 
+// Found by random plans: token 2 skips itself beside 0 and is alone afterwards. What a group skips it does not see, so
+// the key counts in the second group. Token 3 is alone twice, and counts once.
+TEST(PlanViews, AKeyThatTheFirstGroupSkipsCountsInTheNext) {
+  PlanBuilder builder(self_layout(1, 1, 4),
+                      {.causal = true, .self = SelfRule::only_if_alone_in_group, .repeats = RepeatRule::once},
+                      PlanBuilder::Lists::one);
+  for (const std::vector<std::int32_t>& members : {std::vector<std::int32_t>{0, 2}, {2}, {3}, {3}}) {
+    const ListRange range = builder.add_queries(members);
+    builder.add_group(range, range);
+  }
+  builder.end_unit();
+  const Plan plan = builder.build();
+  const at::Tensor masks = masks_of_views(plan, 0, 0);
+  EXPECT_TRUE(masks.equal(plan.to_dense_masks(0, 0)));
+  EXPECT_TRUE(masks[0][2][0].item<bool>());
+  EXPECT_FALSE(masks[0][2][2].item<bool>());
+  EXPECT_TRUE(masks[1][2][2].item<bool>());
+  EXPECT_TRUE(masks[2][3][3].item<bool>());
+  EXPECT_FALSE(masks[3][3][3].item<bool>());
+}
+
 TEST(PlanViews, OtherRulesHaveNoWords) {
   EXPECT_FALSE(view_plan(small_plan()).repeats.keys().any());
 }

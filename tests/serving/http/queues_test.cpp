@@ -120,6 +120,14 @@ TEST(Exchanges, AfterALookTheNextPieceWakesAgain) {
   EXPECT_EQ(exchange->take().bytes, "ab");
 }
 
+TEST(PausesAfterMail, GrowWithTheClientsUpToFourMillisecondsAndOneAloneHasNone) {
+  EXPECT_EQ(pause_after_mail(0).count(), 0);
+  EXPECT_EQ(pause_after_mail(1).count(), 0);
+  EXPECT_EQ(pause_after_mail(2).count(), 200);
+  EXPECT_EQ(pause_after_mail(16).count(), 1600);
+  EXPECT_EQ(pause_after_mail(10000).count(), 4000);
+}
+
 TEST(Exchanges, WhatIsNotSentCountsForTheLimit) {
   Post post;
   const auto exchange = post.exchange(1000);

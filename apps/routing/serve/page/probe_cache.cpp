@@ -61,7 +61,7 @@ std::shared_ptr<const ModelProbes> ProbeCache::get(std::uint64_t model, std::spa
               .bytes = 0,
               .probes = std::make_shared<const ModelProbes>(make())};
   entry.bytes = bytes_of(*entry.probes) + static_cast<std::int64_t>(ids.size_bytes());
-  const std::shared_ptr<const ModelProbes> probes = entry.probes;
+  std::shared_ptr<const ModelProbes> probes = entry.probes;
   if (entry.bytes > limit_) return probes;
   while (facts_.bytes + entry.bytes > limit_) {
     drop(std::prev(entries_.end()));

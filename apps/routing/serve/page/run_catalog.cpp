@@ -93,7 +93,7 @@ std::string without_paths(const std::string& text, std::span<const fs::path> fol
   return shown;
 }
 
-RunCatalog::RunCatalog(std::vector<fs::path> served) {
+RunCatalog::RunCatalog(const std::vector<fs::path>& served) {
   for (const fs::path& folder : served) {
     std::error_code ignored;
     require<FileError>(fs::is_directory(folder, ignored), folder.string(),

@@ -30,7 +30,7 @@ struct ServedRun {
 class RunCatalog {
  public:
   // Folders of runs, or folders below which there are or will be runs. Throws a FileError for one that is not there.
-  explicit RunCatalog(std::vector<std::filesystem::path> served);
+  explicit RunCatalog(const std::vector<std::filesystem::path>& served);
 
   // Looks again; true if a run has come, gone or been renamed. A served folder that is gone has no runs.
   bool refresh();

@@ -15,11 +15,22 @@ class ApiError : public std::runtime_error {
  public:
   ApiError(int status, const std::string& message, std::string param = {})
       : std::runtime_error(message), status_(status), param_(std::move(param)) {}
+  // The same, to be thrown with what its answer says besides.
+  ApiError with_retry_after(int seconds) const {
+    ApiError error = *this;
+    error.retry_after = seconds;
+    return error;
+  }
+  ApiError with_allow(const std::string& methods) const {
+    ApiError error = *this;
+    error.allow = methods;
+    return error;
+  }
   int status() const { return status_; }
   const std::string& param() const { return param_; }  // the field that is wrong; empty if it is none
   int retry_after = 0;                                 // seconds, of 429 and 503; 0 for none
   std::string allow = {};                              // of 405: the methods there are
-  bool names_paths = false;                            // the message is the library\'s and may name files
+  bool names_paths = false;                            // the message is the library's and may name files
 
  private:
   int status_;

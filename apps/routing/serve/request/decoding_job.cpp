@@ -115,10 +115,14 @@ void DecodingJob::write(std::string text) {
 }
 
 void DecodingJob::send_event(const Json& object) {
-  write("data: " + json_text(object) + "\n\n");
+  send_event_text(json_text(object));
 }
 
-void DecodingJob::send_whole(const Json& object) {
+void DecodingJob::send_event_text(const std::string& json) {
+  write("data: " + json + "\n\n");
+}
+
+void DecodingJob::send_whole(const Json& object) const {
   request_.reply->send({.body = json_text(object)});
 }
 

@@ -76,7 +76,8 @@ class DecodingJob : public std::enable_shared_from_this<DecodingJob> {
   nlohmann::ordered_json usage() const;
   // An event of a stream, which begins with the first.
   void send_event(const nlohmann::ordered_json& object);
-  void send_whole(const nlohmann::ordered_json& object);
+  void send_event_text(const std::string& json);
+  void send_whole(const nlohmann::ordered_json& object) const;
 
  private:
   class Listener;

@@ -1,5 +1,7 @@
 #include "serve/request/text_job.h"
 
+#include "shell/json_text.h"
+
 #include <algorithm>
 #include <ctime>
 #include <random>
@@ -20,6 +22,13 @@ std::string new_id() {
   return text.str();
 }
 
+// As JSON; most pieces are a few letters that need nothing but their quotes.
+std::string quoted(const std::string& text) {
+  const auto is_plain = [](char letter) { return letter >= ' ' && letter < 0x7f && letter != '"' && letter != '\\'; };
+  if (!std::all_of(text.begin(), text.end(), is_plain)) return json_text(text);
+  return '"' + text + '"';
+}
+
 // Appends the lists of `more`, name by name.
 void append(Json& lists, Json more) {
   if (more.is_null()) return;
@@ -27,7 +36,7 @@ void append(Json& lists, Json more) {
     lists = std::move(more);
     return;
   }
-  for (auto& [name, list] : more.items()) lists[name].insert(lists[name].end(), list.begin(), list.end());
+  for (const auto& [name, list] : more.items()) lists[name].insert(lists[name].end(), list.begin(), list.end());
 }
 
 }  // namespace
@@ -128,16 +137,29 @@ void TextJob::end(std::size_t number, StopReason reason) {
   choice.text->finish();
   choice.finish_reason = choice.text->stopped() || reason == StopReason::end ? "stop" : "length";
   if (fields_.stream) {
-    Json object = head();
-    object["choices"] = Json::array({choice_json(number, choice.text->take(), choice.finish_reason)});
-    send_event(object);
+    send_choice(json_text(choice_json(number, choice.text->take(), choice.finish_reason)));
   }
 }
 
 void TextJob::send_piece(std::size_t number) {
-  Json object = head();
-  object["choices"] = Json::array({choice_json(number, choices_[number].text->take(), nullptr)});
-  send_event(object);
+  Choice& choice = choices_[number];
+  if (fields_.logprobs || !choice.has_begun) {
+    send_choice(json_text(choice_json(number, choice.text->take(), nullptr)));
+    return;
+  }
+  // What nearly every event is, as choice_json() has it: made without the object, in a tenth of the time.
+  send_choice("{\"index\":" + std::to_string(number) + ",\"text\":" + quoted(choice.text->take().text) +
+              ",\"logprobs\":null,\"finish_reason\":null}");
+}
+
+// What stands around the choice is the same in every event of a stream, and there is an event for every token.
+void TextJob::send_choice(const std::string& choice) {
+  if (event_begin_.empty()) {
+    event_begin_ = json_text(head());
+    event_begin_.back() = ',';
+    event_begin_ += "\"choices\":[";
+  }
+  send_event_text(event_begin_ + choice + "]}");
 }
 
 Json TextJob::choice_json(std::size_t number, ChoiceText::Piece piece, const char* finish_reason) {

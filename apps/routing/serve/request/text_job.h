@@ -22,8 +22,8 @@ class TextJob : public DecodingJob {
  protected:
   const SamplingFields& fields() const override { return fields_; }
   Prepared prepare(ServedModel& model) override;
-  bool take(std::size_t choice, const TokenDraw& draw, std::span<const float> logits) override;
-  void end(std::size_t choice, StopReason reason) override;
+  bool take(std::size_t number, const TokenDraw& draw, std::span<const float> logits) override;
+  void end(std::size_t number, StopReason reason) override;
   void answer() override;
 
  private:
@@ -42,6 +42,7 @@ class TextJob : public DecodingJob {
   nlohmann::ordered_json head() const;
   nlohmann::ordered_json choice_json(std::size_t number, ChoiceText::Piece piece, const char* finish_reason);
   void send_piece(std::size_t number);
+  void send_choice(const std::string& choice);
   const Prompt& prompt_of(std::size_t choice) const;
 
   CompletionFields fields_;
@@ -49,6 +50,7 @@ class TextJob : public DecodingJob {
   std::int64_t created_ = 0;
   std::vector<Prompt> prompts_;
   std::vector<Choice> choices_;
+  std::string event_begin_;  // of a stream: everything before the choice
 };
 
 }  // namespace routing

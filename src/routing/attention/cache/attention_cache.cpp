@@ -30,6 +30,17 @@ std::vector<float>& AttentionCache::Group::room_for_queries(std::int64_t sequenc
   return last_queries[index];
 }
 
+std::span<const TokenLists> AttentionCache::Group::lists_of(std::int64_t sequence) const {
+  const auto index = static_cast<std::size_t>(sequence);
+  return index < last_lists.size() ? std::span<const TokenLists>(last_lists[index]) : std::span<const TokenLists>();
+}
+
+std::vector<TokenLists>& AttentionCache::Group::room_for_lists(std::int64_t sequence) {
+  const auto index = static_cast<std::size_t>(sequence);
+  if (index >= last_lists.size()) last_lists.resize(index + 1);
+  return last_lists[index];
+}
+
 void AttentionCache::add_sequence(std::int64_t sequence) {
   for (Group& group : groups_) group.heads.add_sequence(sequence);
 }
@@ -39,6 +50,8 @@ void AttentionCache::fork_sequence(std::int64_t from, std::int64_t to) {
     group.heads.fork_sequence(from, to);
     const std::span<const float> last = group.queries_of(from);
     if (!last.empty()) group.room_for_queries(to) = std::vector<float>(last.begin(), last.end());
+    const std::span<const TokenLists> lists = group.lists_of(from);
+    if (!lists.empty()) group.room_for_lists(to) = std::vector<TokenLists>(lists.begin(), lists.end());
   }
 }
 
@@ -48,6 +61,7 @@ void AttentionCache::drop_sequence(std::int64_t sequence) {
     if (group.heads.is_kept(sequence)) group.kept_queries -= static_cast<std::int64_t>(last.size());
     group.heads.drop_sequence(sequence);
     if (!last.empty()) group.room_for_queries(sequence) = {};
+    if (!group.lists_of(sequence).empty()) group.room_for_lists(sequence) = {};
   }
 }
 
@@ -61,6 +75,24 @@ void AttentionCache::keep_sequence(std::int64_t sequence) {
 
 void AttentionCache::begin_at(std::int64_t sequence, std::int64_t position) {
   for (Group& group : groups_) group.heads.begin_at(sequence, position);
+}
+
+void AttentionCache::begin_parts(std::span<const std::int64_t> sequences, std::int64_t tokens) {
+  for (Group& group : groups_) {
+    group.heads.begin_parts(sequences, tokens);
+    group.last_plan = {};
+    if (group.heads.shape().key_shift == 0) continue;
+    for (const std::int64_t sequence : sequences) {
+      group.room_for_queries(sequence);
+      group.room_for_lists(sequence);
+    }
+  }
+  in_parts_ = true;
+}
+
+void AttentionCache::end_parts() {
+  for (Group& group : groups_) group.heads.end_parts();
+  in_parts_ = false;
 }
 
 void AttentionCache::reserve(std::int64_t tokens) {

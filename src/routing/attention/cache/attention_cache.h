@@ -22,6 +22,10 @@ class AttentionCache {
   void drop_sequence(std::int64_t sequence);
   void keep_sequence(std::int64_t sequence);
   void begin_at(std::int64_t sequence, std::int64_t position);
+  // Until end_parts(), several threads may read with this cache, each some of these sequences and at most so many
+  // tokens of each.
+  void begin_parts(std::span<const std::int64_t> sequences, std::int64_t tokens);
+  void end_parts();
   std::int64_t length(std::int64_t sequence) const { return groups_.front().heads.length(sequence); }
   // Makes room for so many more tokens of one sequence; only heads without a window need any.
   void reserve(std::int64_t tokens);
@@ -35,7 +39,8 @@ class AttentionCache {
   std::int64_t bytes_per_token() const;
   std::int64_t bytes_per_forked_token() const;
 
-  // What the last call of forward_cached read with a group of heads: for viewers and tests.
+  // What the last call of forward_cached read with a group of heads, unless it was read in parts: for viewers and
+  // tests.
   const KeptPlan& last_plan(std::size_t group) const { return groups_.at(group).last_plan; }
 
  private:
@@ -48,11 +53,17 @@ class AttentionCache {
     // Shifted keys: by sequence, the queries [heads, dim] of its last token, which are the keys of the next. Empty
     // where there is none yet.
     std::vector<std::vector<float>> last_queries = {};
+    // Likewise the lists [heads] that those queries chose by their content, which that key joins. Empty where they are
+    // not known here: then they are chosen again.
+    std::vector<std::vector<TokenLists>> last_lists = {};
     std::int64_t kept_queries = 0;  // numbers of those of kept sequences
     std::span<const float> queries_of(std::int64_t sequence) const;
     std::vector<float>& room_for_queries(std::int64_t sequence);
+    std::span<const TokenLists> lists_of(std::int64_t sequence) const;
+    std::vector<TokenLists>& room_for_lists(std::int64_t sequence);
   };
   std::vector<Group> groups_;
+  bool in_parts_ = false;
 };
 
 }  // namespace routing

@@ -3,7 +3,7 @@
 #include "routing/core/error.h"
 
 #include <algorithm>
-#include <cstring>
+#include <atomic>
 #include <utility>
 
 namespace routing {
@@ -40,10 +40,8 @@ struct HeadCache::UnitQueries {
   std::vector<std::size_t> next;  // of each token
 };
 
-HeadCache::HeadCache(const HeadCacheShape& shape) : shape_(shape) {
-  keys_ = at::empty({0, shape.key_dim}, at::kFloat);
-  values_ = at::empty({0, shape.value_dim}, at::kFloat);
-}
+HeadCache::HeadCache(const HeadCacheShape& shape)
+    : shape_(shape), store_(shape.key_dim, shape.value_dim, shape.halves) {}
 
 HeadCache::Sequence& HeadCache::at(std::int64_t sequence) {
   return const_cast<Sequence&>(static_cast<const HeadCache&>(*this).at(sequence));
@@ -91,7 +89,8 @@ void HeadCache::drop_sequence(std::int64_t sequence) {
     kept_places_ -= places_of(dropped);
     for_each_place(dropped, [&](std::size_t row) { rows_kept_ -= --keepers_[row] == 0 ? 1 : 0; });
   }
-  for (List& list : dropped.lists) let_go(list, list.end_rank());
+  for (List& list : dropped.lists) let_go(dropped, list, list.end_rank());
+  free_rows_.insert(free_rows_.end(), dropped.spare.begin(), dropped.spare.end());
   dropped = {};
 }
 
@@ -101,34 +100,43 @@ std::int64_t HeadCache::length(std::int64_t sequence) const {
 
 void HeadCache::reserve(std::int64_t rows) {
   const std::int64_t needed = used_rows_ + rows - static_cast<std::int64_t>(free_rows_.size());
-  if (needed <= keys_.size(0)) return;
-  const auto enlarged = [&](const at::Tensor& old) {
-    at::Tensor larger = at::empty({needed, old.size(1)}, old.options());
-    larger.narrow(0, 0, used_rows_).copy_(old.narrow(0, 0, used_rows_));
-    return larger;
-  };
-  keys_ = enlarged(keys_);
-  values_ = enlarged(values_);
+  if (needed > store_.capacity()) store_.resize(needed, used_rows_);
 }
 
-std::int64_t HeadCache::bytes() const {
-  return (keys_.numel() + values_.numel()) * static_cast<std::int64_t>(sizeof(float));
-}
-
-std::int32_t HeadCache::take_row(const float* key, const float* value) {
+std::int32_t HeadCache::free_row() {
   if (free_rows_.empty()) {
-    if (used_rows_ == keys_.size(0)) reserve(std::max(kFewestRows, used_rows_ / 2));
-    free_rows_.push_back(narrow(used_rows_++));
+    if (used_rows_ == store_.capacity()) reserve(std::max(kFewestRows, used_rows_ / 2));
     holders_.push_back(0);
+    return narrow(used_rows_++);
   }
   const std::int32_t row = free_rows_.back();
   free_rows_.pop_back();
-  ++rows_in_use_;
-  const auto copy = [row](const float* from, const at::Tensor& to) {
-    std::memcpy(to.data_ptr<float>() + row * to.size(1), from, static_cast<std::size_t>(to.size(1)) * sizeof(float));
-  };
-  copy(key, keys_);
-  copy(value, values_);
+  return row;
+}
+
+void HeadCache::begin_parts(std::span<const std::int64_t> sequences, std::int64_t tokens) {
+  check_sequences(sequences, tokens);
+  const auto needed = static_cast<std::size_t>(shape_.memory ? 0 : shape_.heads * tokens);
+  for (const std::int64_t number : sequences) {
+    std::vector<std::int32_t>& spare = at(number).spare;
+    // What longer parts have left belongs to all.
+    for (; spare.size() > 2 * needed; spare.pop_back()) free_rows_.push_back(spare.back());
+    while (spare.size() < needed) spare.push_back(free_row());
+  }
+  in_parts_ = true;
+}
+
+std::int32_t HeadCache::take_row(Sequence& sequence, const float* key, const float* value) {
+  std::int32_t row = 0;
+  if (in_parts_) {
+    require<InputError>(!sequence.spare.empty(),
+                        "cache: a part has more tokens than were announced; tell begin_parts() how many there are");
+    row = sequence.spare.back();
+    sequence.spare.pop_back();
+  } else {
+    row = free_row();
+  }
+  store_.write(row, key, value);
   return row;
 }
 
@@ -139,17 +147,29 @@ void HeadCache::join(List& list, std::int32_t row, std::int32_t position) {
 }
 
 // All keys of the list below this rank.
-void HeadCache::let_go(List& list, std::int64_t rank) {
+void HeadCache::let_go(Sequence& sequence, List& list, std::int64_t rank) {
+  std::vector<std::int32_t>& to = in_parts_ ? sequence.spare : free_rows_;
   for (; list.dropped < rank; ++list.dropped, ++list.first) {
     const std::int32_t row = list.rows[static_cast<std::size_t>(list.first)];
-    if (--holders_[static_cast<std::size_t>(row)] > 0) continue;
-    free_rows_.push_back(row);
-    --rows_in_use_;
+    // Forks share rows, and may be in other threads. A single holder is this list, and others do not come meanwhile.
+    const std::atomic_ref<std::uint32_t> holders(holders_[static_cast<std::size_t>(row)]);
+    if (holders.load(std::memory_order_acquire) == 1) {
+      holders.store(0, std::memory_order_relaxed);
+    } else if (holders.fetch_sub(1, std::memory_order_acq_rel) > 1) {
+      continue;
+    }
+    to.push_back(row);
   }
   if (list.first < kTile || 2 * list.first < static_cast<std::int64_t>(list.rows.size())) return;
   list.rows.erase(list.rows.begin(), list.rows.begin() + list.first);
   list.positions.erase(list.positions.begin(), list.positions.begin() + list.first);
   list.first = 0;
+}
+
+// Keys beyond what queries look back to, or before the horizon.
+void HeadCache::let_go_of_unread(Sequence& sequence, List& list) {
+  const std::int64_t end = list.end_rank();
+  let_go(sequence, list, std::max(list.origin, end - shape_.rules.lookback.value_or(end)));
 }
 
 void HeadCache::reach(List* lists, std::int64_t position) const {
@@ -173,9 +193,12 @@ void HeadCache::read_unit(const NewTokens& tokens, std::size_t index, std::int64
   const auto sequence_index = static_cast<std::int64_t>(index);
   Sequence& sequence = at(tokens.sequences[index]);
   List* lists = sequence.lists.data() + head * shape_.rules.lists;
-  const std::size_t number = index * static_cast<std::size_t>(shape_.heads) + static_cast<std::size_t>(head);
-  const TokenLists& query_lists = tokens.query_lists[number];
-  const TokenLists& key_lists = tokens.key_lists.empty() ? query_lists : tokens.key_lists[number];
+  const auto of_unit = [&](std::span<const TokenLists> all) -> const TokenLists& {
+    const std::size_t each = all.size() / tokens.sequences.size();
+    return all[index * each + (each == 1 ? 0 : static_cast<std::size_t>(head))];
+  };
+  const TokenLists& query_lists = of_unit(tokens.query_lists);
+  const TokenLists& key_lists = tokens.key_lists.empty() ? query_lists : of_unit(tokens.key_lists);
   const std::int32_t* next_query_list = query_lists.lists.data();
   const std::int32_t* next_key_list = key_lists.lists.data();
   unit.memberships.clear();
@@ -183,9 +206,10 @@ void HeadCache::read_unit(const NewTokens& tokens, std::size_t index, std::int64
     const std::int64_t position = sequence.length + token;
     reach(lists, position);
     if (!shape_.memory && key_lists.counts[static_cast<std::size_t>(token)] > 0) {
-      const std::int32_t row = take_row(row_of(tokens.keys, sequence_index, head, token),
+      const std::int32_t row = take_row(sequence, row_of(tokens.keys, sequence_index, head, token),
                                         row_of(tokens.values, sequence_index, head, token));
       for (std::int32_t n = key_lists.counts[static_cast<std::size_t>(token)]; n > 0; --n) {
+        sequence.touched.push_back(narrow(head * shape_.rules.lists) + *next_key_list);
         join(lists[*next_key_list++], row, narrow(position));
       }
     }
@@ -294,24 +318,30 @@ void HeadCache::add_members(UnitQueries& unit, KeptPlan& plan) {
   }
 }
 
-KeptPlan HeadCache::append(const NewTokens& tokens, KeptPlan discarded) {
-  const std::size_t units = tokens.sequences.size() * static_cast<std::size_t>(shape_.heads);
-  require<InputError>(
-      tokens.query_lists.size() == units && (tokens.key_lists.empty() || tokens.key_lists.size() == units),
-      "cache: ", tokens.query_lists.size(), " lists of queries and ", tokens.key_lists.size(),
-      " of keys, but there are ", units, " units");
-  for (auto sequence = tokens.sequences.begin(); sequence != tokens.sequences.end(); ++sequence) {
-    require<InputError>(std::find(tokens.sequences.begin(), sequence, *sequence) == sequence, "cache: sequence ",
-                        *sequence, " is named twice; give its tokens in one row");
+void HeadCache::check_sequences(std::span<const std::int64_t> sequences, std::int64_t tokens) const {
+  for (auto sequence = sequences.begin(); sequence != sequences.end(); ++sequence) {
+    require<InputError>(std::find(sequences.begin(), sequence, *sequence) == sequence, "cache: sequence ", *sequence,
+                        " is named twice; give its tokens in one row");
     require<InputError>(!at(*sequence).kept, "cache: sequence ", *sequence,
                         " is kept as it is; read with a fork of it");
     require<InputError>(!at(*sequence).lacks_past, "cache: sequence ", *sequence, " begins at position ",
                         at(*sequence).length,
                         ", but its keys before that are missing; read it with CachedContext::pieces");
-    require<InputError>(at(*sequence).length <= kMostTokens - tokens.tokens, "cache: sequence ", *sequence,
-                        " would have ", at(*sequence).length + tokens.tokens, " tokens, but ", kMostTokens,
-                        " are the most");
+    require<InputError>(at(*sequence).length <= kMostTokens - tokens, "cache: sequence ", *sequence, " would have ",
+                        at(*sequence).length + tokens, " tokens, but ", kMostTokens, " are the most");
   }
+}
+
+KeptPlan HeadCache::append(const NewTokens& tokens, KeptPlan discarded) {
+  const std::size_t units = tokens.sequences.size() * static_cast<std::size_t>(shape_.heads);
+  const auto fit = [&](std::span<const TokenLists> all) {
+    return all.size() == units || all.size() == tokens.sequences.size();
+  };
+  require<InputError>(fit(tokens.query_lists) && (tokens.key_lists.empty() || fit(tokens.key_lists)),
+                      "cache: ", tokens.query_lists.size(), " lists of queries and ", tokens.key_lists.size(),
+                      " of keys, but there are ", units, " units of ", tokens.sequences.size(), " sequences");
+  // Parts were checked when they began.
+  if (!in_parts_) check_sequences(tokens.sequences, tokens.tokens);
   KeptPlan plan = std::move(discarded);
   plan.clear();
   plan.batch = static_cast<std::int64_t>(tokens.sequences.size());
@@ -343,13 +373,17 @@ void HeadCache::release(std::span<const std::int64_t> sequences) {
         const std::int64_t next =
             shape_.rules.first_rank(static_cast<std::int64_t>(place) % shape_.rules.lists, sequence.length);
         // A shifted key joins one token late, so the list may end before.
-        let_go(list, std::min(next, list.end_rank()));
+        let_go(sequence, list, std::min(next, list.end_rank()));
       }
+    } else if (shape_.horizon.segment > 0) {
+      for (List& list : sequence.lists) let_go_of_unread(sequence, list);
     } else {
-      for (List& list : sequence.lists) {
-        let_go(list, std::max(list.origin, list.end_rank() - shape_.rules.lookback.value_or(list.end_rank())));
+      // Where no key has joined, there is nothing to let go. There may be hundreds of lists.
+      for (const std::int32_t list : sequence.touched) {
+        let_go_of_unread(sequence, sequence.lists[static_cast<std::size_t>(list)]);
       }
     }
+    sequence.touched.clear();
   }
 }
 
@@ -363,7 +397,7 @@ void HeadCache::set_memory(std::int64_t sequence, std::int64_t tokens, const ker
     for (std::int64_t token = 0; token < tokens; ++token) {
       std::int32_t count = lists.counts[static_cast<std::size_t>(token)];
       if (count == 0) continue;
-      const std::int32_t row = take_row(row_of(keys, 0, head, token), row_of(values, 0, head, token));
+      const std::int32_t row = take_row(to, row_of(keys, 0, head, token), row_of(values, 0, head, token));
       for (; count > 0; --count) {
         join(to.lists[static_cast<std::size_t>(head * shape_.rules.lists + *next++)], row, narrow(token));
       }

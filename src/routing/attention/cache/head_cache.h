@@ -5,12 +5,14 @@
 // of any sequence holds it. So a token that joins several lists is kept once, heads with a window keep a bounded number
 // of rows, and a fork of a sequence shares all it has read so far.
 //
-// Memory     rows in use, in float32; grows by half when full. Windows: at most lists x lookback rows per sequence and
+// Memory     rows in use, in float32 or bfloat16; grows by half when full. Windows: at most lists x lookback rows per
+// sequence and
 //            head; blocks: block + before rows; with a horizon at most those of a memory and a segment; without any all
 //            keys that joined a list
-// Threads    one caller at a time
+// Threads    one caller at a time; between begin_parts() and end_parts() several, each with sequences of its own
 #pragma once
 
+#include "routing/attention/cache/row_store.h"
 #include "routing/attention/plan/token_lists.h"
 #include "routing/config/attention_rules.h"
 #include "routing/kernels/attend/query_view.h"
@@ -35,6 +37,7 @@ struct HeadCacheShape {
   bool memory = false;  // cross-attention: keys are those of a memory and known before any query
   Horizon horizon = {};
   std::int64_t key_shift = 0;  // shifted keys: the first token that is remembered has no key
+  bool halves = false;         // rows are kept in bfloat16, for attention that reads them so
 };
 
 class HeadCache {
@@ -56,15 +59,21 @@ class HeadCache {
     std::span<const std::int64_t> sequences = {};
     std::int64_t tokens = 0;
     kernels::HeadRows<const float> keys = {},
-                                   values = {};    // [sequences, heads, tokens, dim]; none of them with a memory
-    std::span<const TokenLists> query_lists = {};  // [sequences * heads]
-    std::span<const TokenLists> key_lists = {};    // likewise; empty where they are those of the queries
+                                   values = {};  // [sequences, heads, tokens, dim]; none of them with a memory
+    // [sequences * heads], or [sequences] where all heads of a sequence have the same.
+    std::span<const TokenLists> query_lists = {};
+    std::span<const TokenLists> key_lists = {};  // likewise; empty where they are those of the queries
   };
   // Takes the keys, and says what the queries read. Before the next call, release() must follow. A plan that nobody
   // needs any more may be handed over for its memory.
   KeptPlan append(const NewTokens& tokens, KeptPlan discarded = {});
   // Lets go of the keys that no later query of these sequences can read.
   void release(std::span<const std::int64_t> sequences);
+
+  // Until end_parts(), several threads may append() and release(), each some of these sequences and at most so many
+  // tokens of each. Rows that they will need are set aside for each of them, so that none has to move.
+  void begin_parts(std::span<const std::int64_t> sequences, std::int64_t tokens);
+  void end_parts() { in_parts_ = false; }
 
   // What a sequence reads in cross-attention: keys and values [1, heads, tokens, dim], and the lists that keys joined.
   void set_memory(std::int64_t sequence, std::int64_t tokens, const kernels::HeadRows<const float>& keys,
@@ -85,17 +94,16 @@ class HeadCache {
   void join_past(std::int64_t sequence, const PastKeys& past);
 
   const HeadCacheShape& shape() const { return shape_; }
-  // The store, [rows, dim]; the plan says which rows count.
-  const at::Tensor& keys() const { return keys_; }
-  const at::Tensor& values() const { return values_; }
+  // The plan says which of its rows count.
+  const RowStore& store() const { return store_; }
 
   // Makes room for so many more rows at once.
   void reserve(std::int64_t rows);
   // Hands back the room of rows that nobody holds, if it is more than a quarter of all: after a long piece. Plans made
   // before are worth nothing then.
   void compact();
-  std::int64_t rows_in_use() const { return rows_in_use_; }
-  std::int64_t bytes() const;  // of the store
+  std::int64_t rows_in_use() const;
+  std::int64_t bytes() const { return store_.bytes(); }
   // What sequences hold, rather than what there is room for: rows, each counted once, and their places in lists. Of all
   // sequences; of those that are kept; of one, whoever else holds its rows.
   std::int64_t bytes_in_use() const;
@@ -124,7 +132,9 @@ class HeadCache {
     bool lacks_past = false;  // begun at a position, but nobody has told what stands before
     bool kept = false;
     std::int64_t length = 0;
-    std::vector<List> lists;  // [heads, lists]
+    std::vector<List> lists;            // [heads, lists]
+    std::vector<std::int32_t> touched;  // those that a key has joined since release()
+    std::vector<std::int32_t> spare;    // free rows that are set aside for it
   };
   struct UnitQueries;  // what is known of a unit's queries while a plan is made
 
@@ -133,12 +143,16 @@ class HeadCache {
 
   Sequence& at(std::int64_t sequence);
   const Sequence& at(std::int64_t sequence) const;
+  // May they all read so many more tokens?
+  void check_sequences(std::span<const std::int64_t> sequences, std::int64_t tokens) const;
   static std::int64_t places_of(const Sequence& sequence);
   template <class Action>
   static void for_each_place(const Sequence& sequence, const Action& action);
-  std::int32_t take_row(const float* key, const float* value);
+  std::int32_t free_row();
+  std::int32_t take_row(Sequence& sequence, const float* key, const float* value);
   void join(List& list, std::int32_t row, std::int32_t position);
-  void let_go(List& list, std::int64_t rank);
+  void let_go(Sequence& sequence, List& list, std::int64_t rank);
+  void let_go_of_unread(Sequence& sequence, List& list);
   // Moves the horizon of a head's lists on, before the key of this position joins.
   void reach(List* lists, std::int64_t position) const;
   void read_unit(const NewTokens& tokens, std::size_t index, std::int64_t head, UnitQueries& unit);
@@ -146,11 +160,11 @@ class HeadCache {
   static void add_members(UnitQueries& unit, KeptPlan& plan);
 
   HeadCacheShape shape_;
-  at::Tensor keys_, values_;  // [capacity, dim]
+  RowStore store_;
   std::vector<std::uint32_t> holders_;
   std::vector<std::int32_t> free_rows_;
   std::int64_t used_rows_ = 0;  // rows that were ever taken
-  std::int64_t rows_in_use_ = 0;
+  bool in_parts_ = false;
   std::vector<Sequence> sequences_;
   std::vector<std::uint32_t> keepers_;  // kept sequences' places that hold a row; rows beyond its end have none
   std::int64_t rows_kept_ = 0, kept_places_ = 0;

@@ -22,7 +22,13 @@ std::int64_t HeadCache::places_of(const Sequence& sequence) {
 std::int64_t HeadCache::bytes_in_use() const {
   std::int64_t places = 0;
   for (const Sequence& sequence : sequences_) places += places_of(sequence);
-  return rows_in_use_ * bytes_per_row() + places * kBytesPerPlace;
+  return rows_in_use() * bytes_per_row() + places * kBytesPerPlace;
+}
+
+std::int64_t HeadCache::rows_in_use() const {
+  std::size_t free = free_rows_.size();
+  for (const Sequence& sequence : sequences_) free += sequence.spare.size();
+  return used_rows_ - static_cast<std::int64_t>(free);
 }
 
 std::int64_t HeadCache::bytes_of(std::int64_t sequence) const {
@@ -37,7 +43,7 @@ std::int64_t HeadCache::bytes_of(std::int64_t sequence) const {
 
 // A key, a value, and how many hold them.
 std::int64_t HeadCache::bytes_per_row() const {
-  return (shape_.key_dim + shape_.value_dim) * std::int64_t{sizeof(float)} + std::int64_t{sizeof(std::uint32_t)};
+  return store_.bytes_per_row() + std::int64_t{sizeof(std::uint32_t)};
 }
 
 }  // namespace routing

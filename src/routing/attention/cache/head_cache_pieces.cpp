@@ -36,7 +36,7 @@ void HeadCache::join_past(std::int64_t sequence, const PastKeys& past) {
   for (std::size_t place = 0; place < past.rows.size(); place += width) {
     // Only copied, never read as what it is not.
     const auto* key = reinterpret_cast<const float*>(past.rows.data() + place + 1);
-    rows.push_back(take_row(key, key + shape_.key_dim));
+    rows.push_back(take_row(at(sequence), key, key + shape_.key_dim));
   }
   List* list = at(sequence).lists.data() + past.head * shape_.rules.lists;
   const std::int32_t* member = past.members.data();
@@ -45,6 +45,7 @@ void HeadCache::join_past(std::int64_t sequence, const PastKeys& past) {
       const auto row = static_cast<std::size_t>(*member);
       require<InputError>(*member >= 0 && row < rows.size(), "cache: key ", *member, " of ", rows.size(),
                           " joins a list; do all ranks read the same model?");
+      at(sequence).touched.push_back(static_cast<std::int32_t>(list - at(sequence).lists.data()));
       join(*list, rows[row], past.rows[row * width]);
     }
     ++list;
@@ -52,17 +53,16 @@ void HeadCache::join_past(std::int64_t sequence, const PastKeys& past) {
 }
 
 void HeadCache::compact() {
-  if (4 * rows_in_use_ >= 3 * keys_.size(0)) return;
+  const std::int64_t in_use = rows_in_use();
+  if (4 * in_use >= 3 * store_.capacity()) return;
   constexpr std::int32_t kNone = -1;
   std::vector<std::int32_t> number(static_cast<std::size_t>(used_rows_), kNone);
   std::vector<std::uint32_t> holders, keepers;
   keepers_.resize(holders_.size(), 0);
-  const at::Tensor keys = at::empty({rows_in_use_, keys_.size(1)}, keys_.options());
-  const at::Tensor values = at::empty({rows_in_use_, values_.size(1)}, values_.options());
-  const auto copy = [](const at::Tensor& from, std::int32_t row, const at::Tensor& to, std::int32_t place) {
-    std::copy_n(from.data_ptr<float>() + row * from.size(1), from.size(1), to.data_ptr<float>() + place * to.size(1));
-  };
+  RowStore store(shape_.key_dim, shape_.value_dim, shape_.halves);
+  store.resize(in_use, 0);
   for (Sequence& sequence : sequences_) {
+    sequence.spare = {};
     for (List& list : sequence.lists) {
       list.rows.erase(list.rows.begin(), list.rows.begin() + list.first);
       list.positions.erase(list.positions.begin(), list.positions.begin() + list.first);
@@ -75,19 +75,17 @@ void HeadCache::compact() {
           to = static_cast<std::int32_t>(holders.size());
           holders.push_back(holders_[static_cast<std::size_t>(row)]);
           keepers.push_back(keepers_[static_cast<std::size_t>(row)]);
-          copy(keys_, row, keys, to);
-          copy(values_, row, values, to);
+          store.copy(to, store_, row);
         }
         row = to;
       }
     }
   }
-  keys_ = keys;
-  values_ = values;
+  store_ = std::move(store);
   holders_ = std::move(holders);
   keepers_ = std::move(keepers);
   free_rows_ = {};
-  used_rows_ = rows_in_use_;
+  used_rows_ = in_use;
 }
 
 }  // namespace routing

@@ -115,6 +115,7 @@ class PositionGroups : public Pattern {
   static std::vector<TokenLists> for_each_unit(const at::Tensor& vectors, std::span<const std::int64_t> first_positions,
                                                const ListsOf& lists_of) {
     std::vector<TokenLists> all;
+    all.reserve(first_positions.size() * static_cast<std::size_t>(vectors.size(1)));
     for (const std::int64_t first : first_positions) {
       all.insert(all.end(), static_cast<std::size_t>(vectors.size(1)), lists_of(first, vectors.size(2)));
     }

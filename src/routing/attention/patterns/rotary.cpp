@@ -27,8 +27,8 @@ Angles angles_of(const at::Tensor& rows, std::span<const std::int64_t> first_pos
   }
   at::Tensor cosines = at::empty({static_cast<std::int64_t>(firsts.size()), 1, tokens, half}, at::kDouble);
   at::Tensor sines = at::empty_like(cosines);
-  double* cosine = cosines.data_ptr<double>();
-  double* sine = sines.data_ptr<double>();
+  auto* cosine = cosines.data_ptr<double>();
+  auto* sine = sines.data_ptr<double>();
   for (const std::int64_t first : firsts) {
     for (std::int64_t token = 0; token < tokens; ++token) {
       for (const double rate : rates) {
@@ -54,8 +54,11 @@ at::Tensor rotated(const at::Tensor& rows, std::span<const std::int64_t> first_p
   const Angles angles = angles_of(rows, first_positions);
   const at::Tensor first = rows.narrow(3, 0, half);
   const at::Tensor second = rows.narrow(3, half, half);
-  // Products and sums by themselves: each number is rounded alike wherever it stands.
-  return at::cat({first * angles.cosines - second * angles.sines, second * angles.cosines + first * angles.sines}, 3);
+  // Products and sums by themselves: each number is rounded alike wherever it stands. Of heads inside of tokens with
+  // two numbers each, cat() takes the sizes for an image with its channels last, and does not put the numbers side by
+  // side.
+  return at::cat({first * angles.cosines - second * angles.sines, second * angles.cosines + first * angles.sines}, 3)
+      .contiguous();
 }
 
 }  // namespace routing

@@ -13,7 +13,7 @@
 namespace routing {
 
 // rows [batch, heads, tokens, dim], dim even; token t of sequence b stands at first_positions[b] + t, or at t where
-// none are given. Differentiable. Bits of a row depend on the row and its position alone.
+// none are given. Contiguous, and differentiable. Bits of a row depend on the row and its position alone.
 at::Tensor rotated(const at::Tensor& rows, std::span<const std::int64_t> first_positions = {});
 
 }  // namespace routing

@@ -79,6 +79,31 @@ std::vector<ClusterTotals> totals_of(const SideSelection& side, std::int64_t hea
   return totals;
 }
 
+// Of one token of each sequence: those of a head together.
+std::vector<TokenLists> lists_of_steps(const at::Tensor& vectors, const HostCentroids& centroids,
+                                       const RoutingPattern& config) {
+  const auto sequences = static_cast<std::size_t>(vectors.size(0));
+  const auto heads = static_cast<std::size_t>(vectors.size(1));
+  const std::span all(vectors.data_ptr<float>(), static_cast<std::size_t>(vectors.numel()));
+  std::vector<TokenLists> lists(sequences * heads);
+  std::vector<std::int32_t> rows(sequences);
+  for (std::size_t head = 0; head < heads; ++head) {
+    for (std::size_t sequence = 0; sequence < sequences; ++sequence) {
+      rows[sequence] = static_cast<std::int32_t>(sequence * heads + head);
+    }
+    const TokenLists chosen = clusters_of_rows(all, rows, centroids.view(static_cast<std::int64_t>(head)), config);
+    auto next = chosen.lists.begin();
+    for (std::size_t sequence = 0; sequence < sequences; ++sequence) {
+      TokenLists& own = lists[sequence * heads + head];
+      const std::int32_t count = chosen.counts[sequence];
+      own.counts = {count};
+      own.lists.assign(next, next + count);
+      next += count;
+    }
+  }
+  return lists;
+}
+
 struct SampledSide {
   at::Tensor vectors;
   const ValidPositions* valid;
@@ -227,6 +252,7 @@ std::vector<TokenLists> RoutingGroups::token_lists(const at::Tensor& vectors,
   const at::Tensor rows = cpu_floats(vectors);
   const HostCentroids host = centroids_->host();
   const std::int64_t heads = rows.size(1);
+  if (rows.size(2) == 1 && rows.size(0) > 1) return lists_of_steps(rows, host, config_);
   std::vector<TokenLists> all(static_cast<std::size_t>(rows.size(0) * heads));
   parallel_for(0, rows.size(0) * heads, 4, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t unit = first; unit < last; ++unit) {

@@ -42,6 +42,7 @@ class SpanHeads : public Pattern {
 
   double span() const;        // z, in tokens
   std::int64_t keys() const;  // of this span
+  at::Tensor& share() { return share_; }
   // Back into 0 … limit, where an optimiser has moved it out of there.
   void clamp();
 

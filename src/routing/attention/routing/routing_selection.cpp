@@ -126,6 +126,16 @@ bool append_clusters(const kernels::ScoreBlock& block, const CentroidView& view,
   return false;
 }
 
+// For tokens that come a few at a time, which would take longer to make and clear it than to choose.
+kernels::ScoreBlock& block_of_thread(std::int64_t clusters, std::int64_t dim) {
+  thread_local std::optional<kernels::ScoreBlock> block;
+  const auto is_of = [](const std::vector<float>& numbers, std::int64_t rows) {
+    return static_cast<std::int64_t>(numbers.size()) == rows * kernels::kBlockTokens;
+  };
+  if (!block || !is_of(block->scores, clusters) || !is_of(block->columns, dim)) block.emplace(clusters, dim);
+  return *block;
+}
+
 // The work of one unit, block after block.
 class Selector {
  public:
@@ -296,21 +306,24 @@ UnitSelection select_members(std::span<const float> vectors, std::span<const std
 }
 
 TokenLists clusters_of_tokens(std::span<const float> vectors, const CentroidView& view, const RoutingPattern& pattern) {
+  std::vector<std::int32_t> rows(vectors.size() / static_cast<std::size_t>(view.dim));
+  std::iota(rows.begin(), rows.end(), 0);
+  return clusters_of_rows(vectors, rows, view, pattern);
+}
+
+TokenLists clusters_of_rows(std::span<const float> vectors, std::span<const std::int32_t> rows,
+                            const CentroidView& view, const RoutingPattern& pattern) {
   const kernels::CentroidRows centroids{view.centroids, view.tau, view.clusters, view.dim};
-  const auto tokens = static_cast<std::int64_t>(vectors.size()) / view.dim;
-  std::vector<std::int32_t> positions(static_cast<std::size_t>(tokens));
-  std::iota(positions.begin(), positions.end(), 0);
-  kernels::ScoreBlock block(view.clusters, view.dim);
+  const auto tokens = static_cast<std::int64_t>(rows.size());
+  kernels::ScoreBlock& block = block_of_thread(view.clusters, view.dim);
   TokenLists result;
-  result.counts.reserve(positions.size());
+  result.counts.reserve(rows.size());
   for (std::int64_t first = 0; first < tokens; first += kernels::kBlockTokens) {
     const std::int64_t count = std::min(kernels::kBlockTokens, tokens - first);
-    kernels::score_tokens(centroids,
-                          {.rows = vectors.data(),
-                           .positions = positions.data() + first,
-                           .count = count,
-                           .following = tokens - first - count},
-                          block);
+    kernels::score_tokens(
+        centroids,
+        {.rows = vectors.data(), .positions = rows.data() + first, .count = count, .following = tokens - first - count},
+        block);
     kernels::choose_centroids(centroids, block);
     for (std::size_t t = 0; t < static_cast<std::size_t>(count); ++t) {
       const std::size_t before = result.lists.size();

@@ -54,5 +54,8 @@ UnitSelection select_members(std::span<const float> vectors, std::span<const std
 // The clusters that each token joins by `nearest` or `threshold`, and nothing else: for tokens that come a few at a
 // time.
 TokenLists clusters_of_tokens(std::span<const float> vectors, const CentroidView& view, const RoutingPattern& pattern);
+// Likewise of some rows of the vectors, in this order: a token costs least among many of its head, whoever they are of.
+TokenLists clusters_of_rows(std::span<const float> vectors, std::span<const std::int32_t> rows,
+                            const CentroidView& view, const RoutingPattern& pattern);
 
 }  // namespace routing

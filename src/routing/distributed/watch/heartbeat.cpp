@@ -15,6 +15,12 @@ RankKeys keys_of_attempt(int attempt) {
   return {.prefix = "routing/" + std::to_string(attempt) + "/"};
 }
 
+std::optional<RankFailure> failure_in(RankStore& store, const std::string& key, int ranks) {
+  const std::optional<RankFailure> failure = failure_from_record(store.get(key).value_or(""));
+  const bool is_ours = failure && failure->rank >= -1 && failure->rank < ranks;
+  return is_ours ? failure : std::nullopt;
+}
+
 Jury::Jury(RankStore& store, RankKeys keys, int ranks, std::chrono::milliseconds timeout)
     : store_(store), keys_(std::move(keys)), ranks_(ranks), judge_(ranks, judge_limits(timeout), Clock::now()) {}
 
@@ -27,13 +33,13 @@ std::int64_t Jury::last_step() {
 }
 
 std::optional<RankFailure> Jury::look() {
-  if (const auto verdict = store_.get(keys_.verdict())) return failure_from_record(*verdict);
+  if (const auto verdict = failure_in(store_, keys_.verdict(), ranks_)) return verdict;
   std::vector<std::optional<RankBeat>> beats;
   std::optional<RankFailure> failure;
   for (int rank = 0; rank < ranks_; ++rank) {
     beats.push_back(beat_from_text(store_.get(keys_.beat(rank)).value_or("")));
-    const auto failed = store_.get(keys_.failed(rank));
-    if (failed && !failure) failure = failure_from_record(*failed);
+    const auto failed = failure_in(store_, keys_.failed(rank), ranks_);
+    if (!failure) failure = failed;
   }
   const auto judged = judge_.look(beats, Clock::now());
   if (!failure) failure = judged;
@@ -105,8 +111,8 @@ void Heartbeat::beat_loop() {
       std::optional<RankFailure> failure;
       if (jury_) {
         failure = jury_->look();
-      } else if (const auto verdict = store_->get(options_.keys.verdict())) {
-        failure = failure_from_record(*verdict);
+      } else {
+        failure = failure_in(*store_, options_.keys.verdict(), options_.ranks);
       }
       {
         const std::lock_guard lock(mutex_);

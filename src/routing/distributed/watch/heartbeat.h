@@ -29,6 +29,9 @@ struct RankKeys {
 };
 RankKeys keys_of_attempt(int attempt);
 
+// The failure that stands under a key; nothing for a word that no rank of so many wrote.
+std::optional<RankFailure> failure_in(RankStore& store, const std::string& key, int ranks);
+
 // Reads all beats and failures and leaves a verdict, if there is reason for one. The first verdict stays.
 class Jury {
  public:

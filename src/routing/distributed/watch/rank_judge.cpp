@@ -35,7 +35,7 @@ std::optional<RankFailure> failure_from_record(const std::string& record) {
   if (!(words >> failure.rank >> failure.step)) return std::nullopt;
   // One space, then whatever the reason is, lines and all.
   if (words.get() == ' ') failure.reason.assign(std::istreambuf_iterator<char>(words), {});
-  return failure;
+  return to_record(failure) == record ? std::optional(failure) : std::nullopt;
 }
 
 JudgeLimits judge_limits(std::chrono::milliseconds timeout) {

@@ -21,6 +21,7 @@ struct RankFailure {
   std::string text() const;
 };
 std::string to_record(const RankFailure& failure);
+// Nothing for a text that to_record() has not written.
 std::optional<RankFailure> failure_from_record(const std::string& record);
 
 // How long a rank may be silent, and how long others may wait for one that is not: parts of the time in which the whole

@@ -48,7 +48,7 @@ constexpr std::uint64_t kMostShards = 99'999;  // five digits in the names of fi
 constexpr std::size_t kMostDimensions = 254;   // TensorFlow's own limit
 
 ByteCursor cursor_of(std::string_view text, const std::string& where) {
-  return {std::as_bytes(std::span(text)), where};
+  return {std::as_bytes(std::span<const char>(text.data(), text.size())), where};
 }
 
 template <class Visit>
@@ -136,7 +136,7 @@ std::string entry_text(const BundleTensor& tensor, std::uint64_t offset) {
     append_number_field(dimension, kDimensionSize, static_cast<std::uint64_t>(size));
     append_text_field(shape, kDimension, dimension);
   }
-  const auto known =
+  const auto* const known =
       std::find_if(kTypes.begin(), kTypes.end(), [&](const TypeNumber& each) { return each.type == tensor.type; });
   std::string entry;
   append_number_field(entry, kType, known->number);

@@ -90,6 +90,9 @@ void attend_forward(const AttendProblem& problem, const HeadRows<float>& output,
     parts = std::make_unique<Parts>(plan.view_offsets[plan.unit_offsets[units]], rules.value_dim);
   }
   const double one_group_weight = rules.merge == Merge::mean ? 1.0 / (1.0 + rules.merge_eps) : 1.0;
+  const auto is_shared = [](const auto& rows) { return rows.batch_stride == 0 && rows.head_stride == 0; };
+  const bool units_share_rows = plan.key_rows != nullptr &&
+                                (problem.k_halves.data != nullptr ? is_shared(problem.k_halves) : is_shared(problem.k));
   // Neighbouring blocks share keys, but every thread needs something to do.
   const auto num_blocks = static_cast<std::int64_t>(numbers.size());
   const std::int64_t grain =
@@ -100,15 +103,20 @@ void attend_forward(const AttendProblem& problem, const HeadRows<float>& output,
     for (std::int64_t n = first; n < last; ++n) {
       const BlockNumber& number = numbers[static_cast<std::size_t>(n)];
       Block block = blocks.block(number);
+      if (units_share_rows && n + 1 < last) {
+        const std::int64_t* next = plan.groups + numbers[static_cast<std::size_t>(n + 1)].group * 4;
+        block.next_key_rows = plan.key_rows + next[2];
+        block.num_next_keys = next[3] - next[2];
+      }
       block.first_of_run = number.group != previous_group;
       previous_group = number.group;
-      BlockResult result{.output = unit_rows(output, plan, number.unit),
-                         .lse = lse + number.unit * plan.num_queries,
+      BlockResult result{.output = query_rows(output, plan, number.unit),
+                         .lse = query_numbers(lse, plan, number.unit),
                          .output_stride = output.row_stride,
                          .output_factor = static_cast<float>(one_group_weight)};
       if (parts != nullptr) {
         const std::int64_t entry = blocks.first_entry(number.group, number.index);
-        result.in_parts = in_parts.data() + number.unit * plan.num_queries;
+        result.in_parts = query_numbers(in_parts.data(), plan, number.unit);
         result.part_output = parts->output(entry);
         result.part_lse = parts->lse(entry);
       }

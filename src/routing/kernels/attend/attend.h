@@ -36,6 +36,10 @@ struct AttendPlan {
   std::int64_t heads = 0;
   std::int64_t num_queries = 0;
   std::int64_t num_keys = 0;
+  // Row r of q, of the output and of what belongs to them is that of position r + query_origin, row r of k and v that
+  // of position r + key_origin. Not beside key_rows and query_origins.
+  std::int64_t query_origin = 0;
+  std::int64_t key_origin = 0;
   const std::int32_t* query_order = nullptr;
   const std::int32_t* key_order = nullptr;
   // Forward only, for keys that are kept from call to call: row key_rows[x] of k and v is that of key_order[x], and
@@ -87,7 +91,7 @@ struct AttendProblem {
   AttendPlan plan;
   AttendRules rules;
   HeadRows<const float> q, k, v;
-  // In place of q, k and v, all three: rows that were rounded before. Only with rules.bf16 where
+  // In place of q, k and v: rows that were rounded before; k and v both or neither. Only with rules.bf16 where
   // attend_rounds_to_bfloat16(), and with the same bits in all results.
   HeadRows<const std::uint16_t> q_halves = {}, k_halves = {}, v_halves = {};
 };

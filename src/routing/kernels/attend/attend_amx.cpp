@@ -14,6 +14,7 @@ namespace {
 // clang-format on
 
 constexpr std::int64_t kDepthUnit = 32;  // a row of a tile
+constexpr bool kChainsPairs = false;     // tiles sum the first and the second numbers of pairs apart
 
 // All eight tiles hold 16 rows of 64 bytes. The configuration belongs to the thread and oneDNN sets its own, so every
 // block sets it anew and leaves none behind: a thread without one costs the kernel nothing to switch.
@@ -100,6 +101,7 @@ inline void multiply(const Product& product) {
 // clang-format off
 #include "routing/kernels/attend/attend_bf16_pack.inl"
 #include "routing/kernels/attend/attend_bf16_block.inl"
+#include "routing/kernels/attend/attend_bf16_one.inl"
 #include "routing/kernels/attend/attend_bf16_forward.inl"
 #include "routing/kernels/attend/attend_bf16_backward.inl"
 // clang-format on

@@ -14,6 +14,7 @@ namespace {
 // clang-format on
 
 constexpr std::int64_t kDepthUnit = 2;
+constexpr bool kChainsPairs = true;
 
 // Nothing to prepare before the first product.
 struct Session {};
@@ -75,6 +76,7 @@ inline void multiply(const Product& product) {
 // clang-format off
 #include "routing/kernels/attend/attend_bf16_pack.inl"
 #include "routing/kernels/attend/attend_bf16_block.inl"
+#include "routing/kernels/attend/attend_bf16_one.inl"
 #include "routing/kernels/attend/attend_bf16_forward.inl"
 #include "routing/kernels/attend/attend_bf16_backward.inl"
 // clang-format on

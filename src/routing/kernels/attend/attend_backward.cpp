@@ -57,8 +57,8 @@ std::vector<Task> make_tasks(const AttendPlan& plan, bool apart) {
   return tasks;
 }
 
-void clear_unwritten(const GradientRows& rows, std::int64_t count, std::int64_t dim) {
-  for (std::int64_t position = 0; position < count; ++position) {
+void clear_unwritten(const GradientRows& rows, std::int64_t origin, std::int64_t count, std::int64_t dim) {
+  for (std::int64_t position = origin; position < origin + count; ++position) {
     if (rows.written[position] == 0) std::fill_n(rows.base + position * rows.stride, dim, 0.0F);
   }
 }
@@ -106,18 +106,20 @@ class Gradients {
   BlockGradient of_unit(std::int64_t unit) {
     const AttendPlan& plan = problem_.plan;
     BlockGradient gradient;
-    gradient.output = unit_rows(call_.output, plan, unit);
+    gradient.output = query_rows(call_.output, plan, unit);
     gradient.output_stride = call_.output.row_stride;
-    gradient.d_output = unit_rows(call_.d_output, plan, unit);
+    gradient.d_output = query_rows(call_.d_output, plan, unit);
     gradient.d_output_stride = call_.d_output.row_stride;
-    gradient.lse = call_.lse + unit * plan.num_queries;
-    gradient.d_lse = call_.d_lse + unit * plan.num_queries;
-    gradient.output_weight = weights_.empty() ? nullptr : weights_.data() + unit * plan.num_queries;
+    gradient.lse = query_numbers(call_.lse, plan, unit);
+    gradient.d_lse = query_numbers(call_.d_lse, plan, unit);
+    gradient.output_weight = weights_.empty() ? nullptr : query_numbers(weights_.data(), plan, unit);
     gradient.own_softmax = own_softmax_;
     std::uint8_t* written = written_.data() + unit * flags_per_unit();
-    gradient.dq = {unit_rows(call_.dq, plan, unit), call_.dq.row_stride, written};
-    gradient.dk = {unit_rows(call_.dk, plan, unit), call_.dk.row_stride, written + plan.num_queries};
-    gradient.dv = {unit_rows(call_.dv, plan, unit), call_.dv.row_stride, written + plan.num_queries + plan.num_keys};
+    std::uint8_t* const keys = from_position_0(written + plan.num_queries, 1, plan.key_origin);
+    gradient.dq = {query_rows(call_.dq, plan, unit), call_.dq.row_stride,
+                   from_position_0(written, 1, plan.query_origin)};
+    gradient.dk = {key_rows(call_.dk, plan, unit), call_.dk.row_stride, keys};
+    gradient.dv = {key_rows(call_.dv, plan, unit), call_.dv.row_stride, keys + plan.num_keys};
     if (call_.dk.data == call_.dq.data) gradient.dk = gradient.dq;
     if (key_size_ > 0) gradient.d_key_table = key_parts_.data() + unit * key_size_;
     if (value_size_ > 0) gradient.d_value_table = value_parts_.data() + unit * value_size_;
@@ -128,9 +130,10 @@ class Gradients {
   void finish() {
     parallel_for(0, units(), 1, [&](std::int64_t unit, std::int64_t /*last*/) {
       const BlockGradient gradient = of_unit(unit);
-      clear_unwritten(gradient.dq, problem_.plan.num_queries, problem_.rules.dim);
-      clear_unwritten(gradient.dk, problem_.plan.num_keys, problem_.rules.dim);
-      clear_unwritten(gradient.dv, problem_.plan.num_keys, problem_.rules.value_dim);
+      const AttendPlan& plan = problem_.plan;
+      clear_unwritten(gradient.dq, plan.query_origin, plan.num_queries, problem_.rules.dim);
+      clear_unwritten(gradient.dk, plan.key_origin, plan.num_keys, problem_.rules.dim);
+      clear_unwritten(gradient.dv, plan.key_origin, plan.num_keys, problem_.rules.value_dim);
     });
     add_parts(key_parts_, key_size_, call_.d_relative_key);
     add_parts(value_parts_, value_size_, call_.d_relative_value);

@@ -1,5 +1,5 @@
 // Relative tables and the forward pass of one block of fused attention in bfloat16. Included after
-// attend_bf16_block.inl.
+// attend_bf16_one.inl.
 //
 // What a query has to do with the relative tables depends on offsets, not on keys: its products with the rows of the
 // key table are computed once per block and looked up for every key; the probabilities of its keys are summed by offset
@@ -206,7 +206,9 @@ inline void softmax_strip(const Block& block, const Queries& queries, const Stri
   alignas(64) float fade[kStep];
   for (std::int64_t r = 0; r < strip.rows; r += kVector) {
     const __m512 before = _mm512_load_ps(memory.largest + strip.begin + r);
-    const __m512 now = _mm512_max_ps(before, _mm512_load_ps(row_largest + r));
+    // Of a single row not through memory, where a vector would wait for the number to arrive.
+    const __m512 largest = strip.rows == 1 ? _mm512_set1_ps(row_largest[0]) : _mm512_load_ps(row_largest + r);
+    const __m512 now = _mm512_max_ps(before, largest);
     const __mmask16 none = _mm512_cmpeq_ps_mask(now, hidden);
     const __m512 by = _mm512_mask_blend_ps(none, now, _mm512_setzero_ps());
     _mm512_store_ps(memory.largest + strip.begin + r, now);
@@ -258,46 +260,130 @@ inline void softmax_strip(const Block& block, const Queries& queries, const Stri
   }
 }
 
-// Leaves the block's sums of weighted values in memory.o and the statistics of its softmax in memory.
-inline void attend_block(const Block& block, const Queries& queries, const Tables& tables, const Memory& memory) {
+// A tile as a query that is alone reads it.
+template <class Number>
+struct AloneTile {
+  Tile tile;
+  Columns columns;
+  const Number* rows[kKeyTile];
+  const Number* value_rows[kKeyTile];  // where values have rows of their own
+};
+
+// Finds the next tile from rank `begin` on that the query sees, and asks for what comes after it. Returns where the one
+// after begins, or 0 if there was none.
+template <class Number>
+inline std::int64_t find_tile(const Block& block, const Number* k, const Number* v, const Queries& queries,
+                              std::int64_t begin, std::int64_t behind, AloneTile<Number>& found) {
+  for (; begin < queries.last_key; begin += kKeyTile) {
+    Tile& tile = found.tile;
+    read_tile(block, begin, tile);
+    found.columns = columns_of(queries.strips[0], tile);
+    const Columns& columns = found.columns;
+    if (columns.from >= columns.to) continue;
+    const std::int32_t* rows = block.key_rows + begin;
+    find_rows(k, block.k_stride, rows, columns.step_from, columns.step_to, tile.count, found.rows);
+    fetch_following(block, k, block.k_stride, tile, behind < 0 ? block.dim : behind + block.value_dim);
+    if (behind < 0) {
+      find_rows(v, block.v_stride, rows, columns.step_from, columns.step_to, tile.count, found.value_rows);
+      fetch_following(block, v, block.v_stride, tile, block.value_dim);
+    }
+    return begin + kKeyTile;
+  }
+  return 0;
+}
+
+// All tiles of a query that is alone. Its weighted values are one chain of sums that the processor waits for, so the
+// scores of a tile are made between the sums of the tile before.
+template <class Number>
+inline void attend_alone(const Block& block, const Number* k, const Number* v, const Queries& queries,
+                         const Tables& tables, const Memory& memory) {
+  // A value behind its key is found with it.
+  const std::int64_t behind = values_behind_keys(k, block.k_stride, v, block.v_stride);
+  AloneTile<Number> tiles[2];
+  Memory scores[2] = {memory, memory};
+  scores[1].s += kKeyTile;
+  std::int64_t begin = find_tile(block, k, v, queries, queries.first_key / kKeyTile * kKeyTile, behind, tiles[0]);
+  if (begin == 0) return;
+  for (std::int64_t j = tiles[0].columns.from; j < tiles[0].columns.to; j += kVector) {
+    score_sixteen(tiles[0].rows, block.dim, memory.q_rows, j, scores[0].s);
+  }
+  for (int now = 0; begin != 0; now = 1 - now) {
+    const AloneTile<Number>& one = tiles[now];
+    AloneTile<Number>& next = tiles[1 - now];
+    begin = find_tile(block, k, v, queries, begin, behind, next);
+    with_kind(block, tables, [&](auto kind) {
+      softmax_strip<decltype(kind)>(block, queries, queries.strips[0], one.tile, one.columns, tables, scores[now]);
+    });
+    const Number* const* values = behind < 0 ? one.value_rows : one.rows;
+    const std::int64_t end = one.columns.step_to < one.tile.count ? one.columns.step_to : one.tile.count;
+    for (std::int64_t j = 0; j < kKeyTile; j += kVector) {
+      if (begin != 0 && j >= next.columns.from && j < next.columns.to) {
+        score_sixteen(next.rows, block.dim, memory.q_rows, j, scores[1 - now].s);
+      }
+      const std::int64_t from = j < one.columns.step_from ? one.columns.step_from : j;
+      const std::int64_t to = j + kVector < end ? j + kVector : end;
+      if (from < to) combine_one(values, behind < 0 ? 0 : behind, block.value_dim, memory.p, from, to, memory.o);
+    }
+  }
+}
+
+// The tile is gathered and packed, unless an earlier block of the run has done so.
+inline void pack_tile(const Block& block, const Tile& tile, const Memory& memory) {
+  const std::int64_t place = place_of(tile.begin);
+  if (memory.ring->begin[place] == tile.begin) return;
+  memory.ring->begin[place] = tile.begin;
   const std::int64_t padded = round_up(block.dim, kStep);
   const std::int64_t value_padded = round_up(block.value_dim, kStep);
-  const std::int64_t rows = queries.num_strips * kStep;
-  clear_floats(memory.o, rows * value_padded);
+  const std::int64_t count = round_up(tile.count, kStep);
+  const std::int32_t* rows = block.key_rows + tile.begin;
+  pack_rows(block.k, block.k_halves, block.k_stride, rows, tile.count, block.dim, memory.k_rows);
+  pack_rows(block.v, block.v_halves, block.v_stride, rows, tile.count, block.value_dim, memory.v_rows);
+  pack_columns(memory.k_rows, count, padded, memory.k_columns + place * kKeyTile * padded / 2, kKeyTile);
+  pack_pairs(memory.v_rows, count, value_padded, memory.v_pairs + place * kKeyTile / 2 * value_padded);
+}
+
+inline void attend_tile(const Block& block, const Queries& queries, const Tile& tile, const Tables& tables,
+                        const Memory& memory) {
+  const std::int64_t value_padded = round_up(block.value_dim, kStep);
+  pack_tile(block, tile, memory);
+  for (std::int64_t s = 0; s < queries.num_strips; ++s) {
+    const Strip& strip = queries.strips[s];
+    const Columns columns = columns_of(strip, tile);
+    if (columns.from >= columns.to) continue;
+    score_strip(block, strip, tile, columns, memory);
+    with_kind(block, tables,
+              [&](auto kind) { softmax_strip<decltype(kind)>(block, queries, strip, tile, columns, tables, memory); });
+    multiply<true>({.c = memory.o + strip.begin * value_padded,
+                    .c_stride = value_padded,
+                    .a = memory.p + columns.step_from,
+                    .a_stride = kKeyTile,
+                    .b = memory.v_pairs + (place_of(tile.begin) * kKeyTile + columns.step_from) / 2 * value_padded,
+                    .b_stride = value_padded,
+                    .rows = strip.rows,
+                    .columns = computed(block.value_dim),
+                    .depth = columns.step_to - columns.step_from});
+  }
+}
+
+// Leaves the block's sums of weighted values in memory.o and the statistics of its softmax in memory.
+inline void attend_block(const Block& block, const Queries& queries, const Tables& tables, const Memory& memory) {
+  const bool alone = kChainsPairs && queries.strips[0].rows == 1;
+  const std::int64_t rows = alone ? 1 : queries.num_strips * kStep;
+  clear_floats(memory.o, rows * round_up(block.value_dim, kStep));
   clear_floats(memory.total, rows * kVector);
-  for (std::int64_t i = 0; i < rows; ++i) memory.largest[i] = -__builtin_inff();
+  for (std::int64_t i = 0; i < round_up(rows, kVector); ++i) memory.largest[i] = -__builtin_inff();
   if (tables.key.rows > 0) score_table(queries, memory.q_rows, block.dim, tables.key, memory.key_scores);
   if (tables.value.rows > 0) clear_sums(queries, tables.value.rows, memory.weight_sums);
-  for (std::int64_t begin = queries.first_key / kKeyTile * kKeyTile; begin < queries.last_key; begin += kKeyTile) {
+  if (alone && block.k_halves != nullptr) {
+    attend_alone(block, block.k_halves, block.v_halves, queries, tables, memory);
+  } else if (alone) {
+    attend_alone(block, block.k, block.v, queries, tables, memory);
+  }
+  for (std::int64_t begin = queries.first_key / kKeyTile * kKeyTile; !alone && begin < queries.last_key;
+       begin += kKeyTile) {
     Tile tile;
     read_tile(block, begin, tile);
-    Pair* v_pairs = memory.v_pairs + place_of(begin) * kKeyTile / 2 * value_padded;
-    if (memory.ring->begin[place_of(begin)] != begin) {
-      memory.ring->begin[place_of(begin)] = begin;
-      const std::int64_t count = round_up(tile.count, kStep);
-      pack_rows(block.k, block.k_halves, block.k_stride, block.key_rows + begin, tile.count, block.dim, memory.k_rows);
-      pack_rows(block.v, block.v_halves, block.v_stride, block.key_rows + begin, tile.count, block.value_dim, memory.v_rows);
-      pack_columns(memory.k_rows, count, padded, memory.k_columns + place_of(begin) * kKeyTile * padded / 2, kKeyTile);
-      pack_pairs(memory.v_rows, count, value_padded, v_pairs);
-    }
-    for (std::int64_t s = 0; s < queries.num_strips; ++s) {
-      const Strip& strip = queries.strips[s];
-      const Columns columns = columns_of(strip, tile);
-      if (columns.from >= columns.to) continue;
-      score_strip(block, strip, tile, columns, memory);
-      with_kind(block, tables, [&](auto kind) {
-        softmax_strip<decltype(kind)>(block, queries, strip, tile, columns, tables, memory);
-      });
-      multiply<true>({.c = memory.o + strip.begin * value_padded,
-                      .c_stride = value_padded,
-                      .a = memory.p + columns.step_from,
-                      .a_stride = kKeyTile,
-                      .b = v_pairs + columns.step_from / 2 * value_padded,
-                      .b_stride = value_padded,
-                      .rows = strip.rows,
-                      .columns = computed(block.value_dim),
-                      .depth = columns.step_to - columns.step_from});
-    }
+    attend_tile(block, queries, tile, tables, memory);
   }
   if (tables.value.rows == 0) return;
   for (std::int64_t s = 0; s < queries.num_strips; ++s) {
@@ -320,7 +406,8 @@ inline void forward(const Block& block, const BlockResult& result, float* scratc
   Queries queries;
   read_queries(block, /*one_row=*/true, queries);
   if (block.first_of_run) memory.ring->clear();
-  pack_rows(block.q, block.q_halves, block.q_stride, block.query_positions, block.num_queries, block.dim, memory.q_rows);
+  pack_rows(block.q, block.q_halves, block.q_stride, block.query_positions, block.num_queries, block.dim,
+            memory.q_rows);
   attend_block(block, queries, tables_of(block), memory);
   const std::int64_t padded = round_up(block.value_dim, kStep);
   for (std::int64_t i = 0; i < block.num_queries; ++i) {

@@ -86,16 +86,14 @@ inline void pack_rows(const float* base, const Half* halves, std::int64_t stride
   pack_rows(base, stride, positions, count, dim, to);
 }
 
-// to[x][y] = from[y][x] for 16 x 16 words.
-inline void transpose_words(const Pair* from, std::int64_t from_stride, Pair* to, std::int64_t to_stride) {
+// rows[x][y] becomes rows[y][x], for 16 x 16 words.
+inline void transpose_words(__m512i (&rows)[16]) {
   __m512i a[16];
   __m512i b[16];
-#pragma GCC unroll 16
-  for (int r = 0; r < 16; ++r) a[r] = _mm512_loadu_si512(from + r * from_stride);
 #pragma GCC unroll 8
   for (int r = 0; r < 16; r += 2) {
-    b[r] = _mm512_unpacklo_epi32(a[r], a[r + 1]);
-    b[r + 1] = _mm512_unpackhi_epi32(a[r], a[r + 1]);
+    b[r] = _mm512_unpacklo_epi32(rows[r], rows[r + 1]);
+    b[r + 1] = _mm512_unpackhi_epi32(rows[r], rows[r + 1]);
   }
 #pragma GCC unroll 4
   for (int r = 0; r < 16; r += 4) {
@@ -111,11 +109,21 @@ inline void transpose_words(const Pair* from, std::int64_t from_stride, Pair* to
     const __m512i high01 = _mm512_shuffle_i32x4(a[c], a[4 + c], 0xDD);
     const __m512i low23 = _mm512_shuffle_i32x4(a[8 + c], a[12 + c], 0x88);
     const __m512i high23 = _mm512_shuffle_i32x4(a[8 + c], a[12 + c], 0xDD);
-    _mm512_storeu_si512(to + (0 + c) * to_stride, _mm512_shuffle_i32x4(low01, low23, 0x88));
-    _mm512_storeu_si512(to + (4 + c) * to_stride, _mm512_shuffle_i32x4(high01, high23, 0x88));
-    _mm512_storeu_si512(to + (8 + c) * to_stride, _mm512_shuffle_i32x4(low01, low23, 0xDD));
-    _mm512_storeu_si512(to + (12 + c) * to_stride, _mm512_shuffle_i32x4(high01, high23, 0xDD));
+    rows[0 + c] = _mm512_shuffle_i32x4(low01, low23, 0x88);
+    rows[4 + c] = _mm512_shuffle_i32x4(high01, high23, 0x88);
+    rows[8 + c] = _mm512_shuffle_i32x4(low01, low23, 0xDD);
+    rows[12 + c] = _mm512_shuffle_i32x4(high01, high23, 0xDD);
   }
+}
+
+// to[x][y] = from[y][x] for 16 x 16 words.
+inline void transpose_words(const Pair* from, std::int64_t from_stride, Pair* to, std::int64_t to_stride) {
+  __m512i rows[16];
+#pragma GCC unroll 16
+  for (int r = 0; r < 16; ++r) rows[r] = _mm512_loadu_si512(from + r * from_stride);
+  transpose_words(rows);
+#pragma GCC unroll 16
+  for (int r = 0; r < 16; ++r) _mm512_storeu_si512(to + r * to_stride, rows[r]);
 }
 
 inline const Pair* as_pairs(const Half* halves) {

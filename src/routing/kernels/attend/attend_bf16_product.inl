@@ -1,6 +1,7 @@
 // What a product of bfloat16 matrices is. Included first by the levels that have bfloat16 instructions; each then
 // defines
 //   kDepthUnit                   products sum over multiples of so many numbers
+//   kChainsPairs                 a sum is a chain over pairs of numbers, each step of it _mm512_dpbf16_ps
 //   struct Session               made before a block's first product, destroyed after its last
 //   template <bool kAdd> void multiply(const Product&)
 //                                c[r][x] = sum over t of a[r][t] b[t][x], added to what is in c if kAdd

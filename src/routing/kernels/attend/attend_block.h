@@ -30,7 +30,7 @@ struct Block {
   const float* q = nullptr;
   const float* k = nullptr;
   const float* v = nullptr;
-  // Likewise in bfloat16, for loops in that; then the others are null.
+  // Likewise in bfloat16, for loops in that; then the float32 ones of the same rows are null.
   const std::uint16_t* q_halves = nullptr;
   const std::uint16_t* k_halves = nullptr;
   const std::uint16_t* v_halves = nullptr;
@@ -43,8 +43,12 @@ struct Block {
   const std::int32_t* key_rows = nullptr;         // where the keys of the group stand in k and v
   std::int32_t query_origin = 0;                  // what positions of queries count from
   std::int64_t num_keys = 0;                      // of the group
-  const QueryView* views = nullptr;               // of the block
-  RepeatedKeys repeats = {};                      // of the same views
+  // The first keys of the block that the thread computes next, where its rows are the same memory: they may be asked
+  // for ahead.
+  const std::int32_t* next_key_rows = nullptr;
+  std::int64_t num_next_keys = 0;
+  const QueryView* views = nullptr;  // of the block
+  RepeatedKeys repeats = {};         // of the same views
   // A run is some neighbouring blocks of one group that one thread computes in order, with the same scratch: what was
   // made of its keys may be kept from block to block. In the backward pass a run is a whole group.
   bool first_of_run = true;

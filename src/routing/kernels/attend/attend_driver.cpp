@@ -50,17 +50,20 @@ Block Blocks::block(const BlockNumber& number) const {
   block.value_dim = rules.value_dim;
   block.scale = static_cast<float>(rules.scale);
   if (problem_.q_halves.data != nullptr) {
-    block.q_halves = unit_rows(problem_.q_halves, plan, unit);
-    block.k_halves = unit_rows(problem_.k_halves, plan, unit);
-    block.v_halves = unit_rows(problem_.v_halves, plan, unit);
+    block.q_halves = query_rows(problem_.q_halves, plan, unit);
     block.q_stride = problem_.q_halves.row_stride;
+  } else {
+    block.q = query_rows(problem_.q, plan, unit);
+    block.q_stride = problem_.q.row_stride;
+  }
+  if (problem_.k_halves.data != nullptr) {
+    block.k_halves = key_rows(problem_.k_halves, plan, unit);
+    block.v_halves = key_rows(problem_.v_halves, plan, unit);
     block.k_stride = problem_.k_halves.row_stride;
     block.v_stride = problem_.v_halves.row_stride;
   } else {
-    block.q = unit_rows(problem_.q, plan, unit);
-    block.k = unit_rows(problem_.k, plan, unit);
-    block.v = unit_rows(problem_.v, plan, unit);
-    block.q_stride = problem_.q.row_stride;
+    block.k = key_rows(problem_.k, plan, unit);
+    block.v = key_rows(problem_.v, plan, unit);
     block.k_stride = problem_.k.row_stride;
     block.v_stride = problem_.v.row_stride;
   }

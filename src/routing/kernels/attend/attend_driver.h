@@ -59,6 +59,25 @@ Number* unit_rows(const HeadRows<Number>& rows, const AttendPlan& plan, std::int
   return rows.data + unit / plan.heads * rows.batch_stride + unit % plan.heads * rows.head_stride;
 }
 
+// What of a unit is found by position: where it would begin if there were rows from position 0 on.
+template <class Number>
+Number* from_position_0(Number* rows, std::int64_t stride, std::int64_t origin) {
+  return rows == nullptr ? nullptr : rows - origin * stride;
+}
+template <class Number>
+Number* query_rows(const HeadRows<Number>& rows, const AttendPlan& plan, std::int64_t unit) {
+  return from_position_0(unit_rows(rows, plan, unit), rows.row_stride, plan.query_origin);
+}
+template <class Number>
+Number* key_rows(const HeadRows<Number>& rows, const AttendPlan& plan, std::int64_t unit) {
+  return from_position_0(unit_rows(rows, plan, unit), rows.row_stride, plan.key_origin);
+}
+// Of numbers [batch, heads, queries].
+template <class Number>
+Number* query_numbers(Number* numbers, const AttendPlan& plan, std::int64_t unit) {
+  return from_position_0(numbers, 1, plan.query_origin) + unit * plan.num_queries;
+}
+
 struct BlockNumber {
   std::int64_t unit, group, index;
 };

@@ -59,9 +59,8 @@ class KeyGroups {
         groups_(plan.groups),
         first_group_(plan.unit_offsets[unit]),
         newest_(table_of_thread()) {
-    if (newest_.size() < static_cast<std::size_t>(plan.num_keys)) {
-      newest_.resize(static_cast<std::size_t>(plan.num_keys), kNobody);
-    }
+    const auto keys = static_cast<std::size_t>(plan.key_origin + plan.num_keys);
+    if (newest_.size() < keys) newest_.resize(keys, kNobody);
   }
   ~KeyGroups() {
     for (const Entry& entry : entries_) newest_[static_cast<std::size_t>(entry.key)] = kNobody;
@@ -151,6 +150,16 @@ struct LaterGroup {
   std::int64_t row, group;
 };
 
+// The rank in the later view of the query's own key where the earlier view skips it and the later one does not, or -1:
+// a token that is alone in one of its groups only.
+std::int64_t own_rank(const QueryView& seen, const std::int32_t* seen_keys, const QueryView& view,
+                      const std::int32_t* keys) {
+  if (seen.self_rank < 0 || view.self_rank >= 0) return -1;
+  const std::int32_t own = seen_keys[seen.self_rank];
+  const std::int64_t rank = first_not_before(keys, view.key_from, view.key_to, own);
+  return rank < view.key_to && keys[rank] == own ? rank : -1;
+}
+
 // Sets the bits of the keys that earlier views of the row show. `words` begin with the tile of the view's first key.
 void mark_earlier(const AttendPlan& plan, const SharedKeys& shared, const LaterGroup& later, const QueryView& view,
                   std::uint64_t* words) {
@@ -168,8 +177,9 @@ void mark_earlier(const AttendPlan& plan, const SharedKeys& shared, const LaterG
     const bool end_together = seen.key_to >= seen.place && view.key_to <= view.place;
     const std::int64_t to =
         end_together ? view.key_to : first_not_before(keys, from, view.key_to, seen_keys[seen.key_to - 1] + 1);
+    const std::int64_t own = own_rank(seen, seen_keys, view, keys);
     for (std::int64_t tile = from / kTile; tile < tiles_of(to); ++tile) {
-      words[tile - first_tile] |= bits[tile] & bits_between(from, to, tile);
+      words[tile - first_tile] |= bits[tile] & bits_between(from, to, tile) & ~bits_between(own, own + 1, tile);
     }
   }
 }
@@ -206,7 +216,8 @@ void mark_unit(const AttendPlan& plan, std::int64_t unit, std::span<QueryView> v
       if (first_word == RepeatedKeys::kNone) continue;
       QueryView& view = views[static_cast<std::size_t>(entry)];
       std::uint64_t* words = repeats.words.data() + (first_word + view.key_from / kTile);
-      mark_earlier(plan, shared, {unit * plan.num_queries + plan.query_order[query], group}, view, words);
+      mark_earlier(plan, shared, {unit * plan.num_queries + plan.query_order[query] - plan.query_origin, group}, view,
+                   words);
       tidy(view, first_word, words);
     }
     earlier.add(group);

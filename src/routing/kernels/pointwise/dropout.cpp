@@ -89,7 +89,7 @@ void drop_rows(const Number* inputs, const DropoutRange& range, const DropoutSha
         const std::int64_t place = range.first_row + row;
         drop_row(inputs + row * shape.width, shape.width,
                  {.key = keys[place / shape.num_tokens],
-                  .token = static_cast<std::uint32_t>(place % shape.num_tokens),
+                  .token = static_cast<std::uint32_t>(shape.first_token + place % shape.num_tokens),
                   .drop_below = drop_below},
                  scale, outputs + row * shape.width);
       }

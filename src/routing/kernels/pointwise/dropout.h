@@ -18,6 +18,7 @@ struct DropoutShape {
   std::int64_t num_samples = 0;
   std::int64_t num_tokens = 0;
   std::int64_t width = 0;
+  std::int64_t first_token = 0;  // tokens count from it
 };
 
 // keys [num_samples]; probability in [0, 1)

@@ -1,11 +1,14 @@
 #include "routing/ops/attend/attend_fused.h"
 
+#include "routing/core/error.h"
+#include "routing/ops/attend/attend.h"
 #include "routing/ops/attend/attention_dropout.h"
 #include "routing/ops/attend/head_tensors.h"
 #include "routing/ops/attend/visibility.h"
 
 #include <bit>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 namespace routing {
@@ -54,13 +57,24 @@ class FusedCall {
   }
 
   FusedCall(const at::Tensor& q, const KeptRows& kept, const KeptPlan& plan, const AttendOptions& options)
-      : FusedCall(options, kept.keys.size(1), kept.values.size(1)) {
+      : FusedCall(options, kept.key_dim, kept.rows.size(1) - kept.key_dim) {
     problem_.plan = kernel_plan(plan);
     problem_.rules.packed_tables = kept.tables.packed(problem_.rules);
     problem_.q = read_rows(q);
     // All units read one store.
-    problem_.k = {.data = kept.keys.data_ptr<float>(), .row_stride = kept.keys.size(1)};
-    problem_.v = {.data = kept.values.data_ptr<float>(), .row_stride = kept.values.size(1)};
+    const std::int64_t stride = kept.rows.size(1);
+    if (kept.rows.scalar_type() == at::kBFloat16) {
+      require<InputError>(attend_keeps_halves(options.precision),
+                          "keys are kept in bfloat16, but attention reads float32 with this precision and instruction "
+                          "set; make the cache for it");
+      const auto* const halves = reinterpret_cast<const std::uint16_t*>(kept.rows.data_ptr<at::BFloat16>());
+      problem_.k_halves = {.data = halves, .row_stride = stride};
+      problem_.v_halves = {.data = halves + kept.key_dim, .row_stride = stride};
+    } else {
+      const auto* const floats = kept.rows.data_ptr<float>();
+      problem_.k = {.data = floats, .row_stride = stride};
+      problem_.v = {.data = floats + kept.key_dim, .row_stride = stride};
+    }
   }
 
   // [batch, heads, queries, value_dim]; in memory like v, whose heads stand inside or outside its tokens.
@@ -153,6 +167,8 @@ AttendGradients attend_fused_backward(const AttendResult& gradient, const Attend
 
 const kernels::PackedTables* KeptTables::packed(const kernels::AttendRules& rules) {
   if (rules.relative_key == nullptr && rules.relative_value == nullptr) return nullptr;
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
   const kernels::Isa level = kernels::active_isa();
   if (!tables_ || level_ != level || bf16_ != rules.bf16) {
     tables_.emplace(rules);

@@ -29,7 +29,8 @@ AttendGradients attend_fused_backward(const AttendResult& gradient, const Attend
 // The relative tables of some options as the kernels read them, for a caller that attends with them again and again.
 class KeptTables {
  public:
-  // Packed at the first call, and again where level or precision have changed; null if there are no tables.
+  // Packed at the first call, and again where level or precision have changed; null if there are no tables. Any thread,
+  // as long as neither changes.
   const kernels::PackedTables* packed(const kernels::AttendRules& rules);
 
  private:
@@ -41,14 +42,15 @@ class KeptTables {
 // What new tokens attend with, kept from call to call.
 struct KeptRows {
   // NOLINTBEGIN(cppcoreguidelines-avoid-const-or-ref-data-members): lives inside one call.
-  const at::Tensor& keys;    // [rows, dim], contiguous
-  const at::Tensor& values;  // [rows, value_dim], contiguous
-  KeptTables& tables;        // of the options; they must be the same in every call, but for the precision
+  const at::Tensor& rows;  // [rows, key_dim + value_dim], contiguous: keys, and behind each its value
+  std::int64_t key_dim;
+  KeptTables& tables;  // of the options; they must be the same in every call, but for the precision
   // NOLINTEND(cppcoreguidelines-avoid-const-or-ref-data-members)
 };
 
 // The same over kept rows, with the bits that the whole sequence has at the places of q [batch, heads, queries, dim].
-// Writes all rows of output. Decoding waits for every call, so nothing is checked and no tensor is made.
+// Writes all rows of output. Decoding waits for every call, so no tensor is made and hardly anything checked. Rows of
+// BFloat16 are for options of a precision with attend_keeps_halves(); throws an InputError otherwise.
 void attend_kept(const at::Tensor& q, const KeptRows& kept, const KeptPlan& plan, const AttendOptions& options,
                  const kernels::HeadRows<float>& output);
 

@@ -108,7 +108,7 @@ TileBatch pack_tiles(const Plan& plan, const PlanViews& views, std::span<const A
       const QueryView& view = views.views[static_cast<std::size_t>(entry)];
       const std::int64_t slot = m * slots + t;
       const std::int64_t position = query_positions[range.q_begin + rank];
-      query_row[slot] = tile.unit * plan.num_queries + position;
+      query_row[slot] = tile.unit * plan.num_queries + position - plan.query_origin;
       query_position[slot] = position;
       query_place[slot] = view.place - 1 - tile.key_first;
       visible_from[slot] = view.key_from - tile.key_first;
@@ -119,7 +119,7 @@ TileBatch pack_tiles(const Plan& plan, const PlanViews& views, std::span<const A
     }
     for (std::int64_t j = 0; j < tile.num_keys; ++j) {
       const std::int64_t position = key_positions[range.k_begin + tile.key_first + j];
-      key_row[m * keys + j] = tile.unit * plan.num_keys + position;
+      key_row[m * keys + j] = tile.unit * plan.num_keys + position - plan.key_origin;
       key_position[m * keys + j] = position;
     }
   }

@@ -25,8 +25,8 @@ struct AttendTile {
 struct TileBatch {
   at::Tensor entry;           // int64 [valid queries]: entry of PlanViews of each valid (m, t), in order
   at::Tensor valid_slot;      // int64 [valid queries]: m * T + t of each valid slot
-  at::Tensor query_row;       // int64 [m, t]: unit * num_queries + position
-  at::Tensor key_row;         // int64 [m, j]: unit * num_keys + position
+  at::Tensor query_row;       // int64 [m, t]: unit * num_queries + row
+  at::Tensor key_row;         // int64 [m, j]: unit * num_keys + row
   at::Tensor padded_query;    // bool [m, t, 1]
   at::Tensor padded_key;      // bool [m, j, 1]
   at::Tensor query_position;  // int64 [m, t]

@@ -4,6 +4,7 @@
 #include "routing/core/parallel.h"
 #include "routing/ops/attend/visibility.h"
 
+#include <string>
 #include <vector>
 
 namespace routing {
@@ -22,9 +23,14 @@ void check_tensor(const at::Tensor& tensor, const char* name, at::ScalarType typ
   require<InputError>(tensor.is_contiguous(), "plan: ", name, " is not contiguous");
 }
 
+// Positions that have rows.
+struct RowRange {
+  std::int64_t origin, tokens;
+};
+
 // Members of one group: inside the list, inside the sequence, sorted by time, none twice.
-void check_members(const at::Tensor& order, std::int64_t begin, std::int64_t end, std::int64_t tokens,
-                   std::int64_t group) {
+void check_members(const at::Tensor& order, std::int64_t begin, std::int64_t end, RowRange rows, std::int64_t group) {
+  const auto [origin, tokens] = rows;
   require<InputError>(begin >= 0 && begin <= end && end <= order.size(0), "plan: group ", group, " covers ", begin,
                       " to ", end, " of a list of ", order.size(0), " members");
   const auto* positions = order.data_ptr<std::int32_t>();
@@ -32,10 +38,11 @@ void check_members(const at::Tensor& order, std::int64_t begin, std::int64_t end
   // Ascending lists are inside the sequence if their ends are. The loop below only finds out what is wrong.
   bool ascending = true;
   for (std::int64_t place = begin + 1; place < end; ++place) ascending &= positions[place - 1] < positions[place];
-  if (ascending && positions[begin] >= 0 && positions[end - 1] < tokens) return;
+  if (ascending && positions[begin] >= origin && positions[end - 1] < origin + tokens) return;
   for (std::int64_t place = begin; place < end; ++place) {
-    require<InputError>(positions[place] >= 0 && positions[place] < tokens, "plan: group ", group, " holds position ",
-                        positions[place], ", but the sequence has ", tokens, " tokens");
+    require<InputError>(positions[place] >= origin && positions[place] < origin + tokens, "plan: group ", group,
+                        " holds position ", positions[place], ", but the sequence has ", tokens, " tokens",
+                        origin == 0 ? "" : " from position " + std::to_string(origin) + " on");
     require<InputError>(place == begin || positions[place - 1] < positions[place], "plan: group ", group,
                         " holds position ", positions[place == begin ? place : place - 1], " before ", positions[place],
                         "; members must be sorted by time, each once");
@@ -76,10 +83,10 @@ void check_index(const Plan& plan) {
                             " of row ", row, " after group ", group_of[entry > 0 ? entry - 1 : 0],
                             "; a token's groups must ascend, each once");
         const bool of_group = of_unit && rank_of[entry] >= 0 && rank_of[entry] < group_range(plan, group).num_queries();
-        require<InputError>(
-            of_group && positions[group_range(plan, group).q_begin + rank_of[entry]] == row % plan.num_queries,
-            "plan: the index says that row ", row, " is member ", rank_of[entry], " of group ", group,
-            ", but it is not; make the index with index_members");
+        require<InputError>(of_group && positions[group_range(plan, group).q_begin + rank_of[entry]] ==
+                                            row % plan.num_queries + plan.query_origin,
+                            "plan: the index says that row ", row, " is member ", rank_of[entry], " of group ", group,
+                            ", but it is not; make the index with index_members");
       }
     }
   });
@@ -95,6 +102,7 @@ std::int64_t version_of(const at::Tensor& tensor) {
 MemberIndex index_members(const Plan& plan, Side side) {
   const bool queries = side == Side::queries;
   const std::int64_t tokens = queries ? plan.num_queries : plan.num_keys;
+  const std::int64_t origin = queries ? plan.query_origin : plan.key_origin;
   const auto* positions = (queries ? plan.query_order : plan.key_order).data_ptr<std::int32_t>();
   const auto* unit_offsets = plan.unit_offsets.data_ptr<std::int64_t>();
   const std::int64_t units = plan.num_units();
@@ -104,7 +112,7 @@ MemberIndex index_members(const Plan& plan, Side side) {
       const std::int64_t begin = queries ? range.q_begin : range.k_begin;
       const std::int64_t end = queries ? range.q_end : range.k_end;
       for (std::int64_t place = begin; place < end; ++place) {
-        visit(unit * tokens + positions[place], group, static_cast<std::int32_t>(place - begin));
+        visit(unit * tokens + positions[place] - origin, group, static_cast<std::int32_t>(place - begin));
       }
     }
   };
@@ -141,6 +149,8 @@ void check_plan_lists(const Plan& plan) {
   require<InputError>(plan.batch >= 0 && plan.heads >= 0 && plan.num_queries >= 0 && plan.num_keys >= 0,
                       "plan: negative size in batch ", plan.batch, ", heads ", plan.heads, ", queries ",
                       plan.num_queries, ", keys ", plan.num_keys);
+  require<InputError>(plan.query_origin >= 0 && plan.key_origin >= 0, "plan: rows begin at position ",
+                      plan.query_origin, " of queries and ", plan.key_origin, " of keys, but no position is below 0");
   check_tensor(plan.query_order, "query_order", at::kInt, 1);
   check_tensor(plan.key_order, "key_order", at::kInt, 1);
   check_tensor(plan.groups, "groups", at::kLong, 2);
@@ -163,10 +173,13 @@ void check_plan_lists(const Plan& plan) {
   parallel_for(0, plan.num_groups(), kGroupsPerChunk, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t group = first; group < last; ++group) {
       const GroupRange range = group_range(plan, group);
-      check_members(plan.query_order, range.q_begin, range.q_end, plan.num_queries, group);
+      check_members(plan.query_order, range.q_begin, range.q_end, {plan.query_origin, plan.num_queries}, group);
       const bool same_members = plan.key_order.is_same(plan.query_order) && range.q_begin == range.k_begin &&
-                                range.q_end == range.k_end && plan.num_queries == plan.num_keys;
-      if (!same_members) check_members(plan.key_order, range.k_begin, range.k_end, plan.num_keys, group);
+                                range.q_end == range.k_end && plan.num_queries == plan.num_keys &&
+                                plan.query_origin == plan.key_origin;
+      if (!same_members) {
+        check_members(plan.key_order, range.k_begin, range.k_end, {plan.key_origin, plan.num_keys}, group);
+      }
     }
   });
 }
@@ -202,7 +215,8 @@ bool PlanSeal::covers(const Plan& plan) const {
     if (!given.at(i)->is_same(*own.at(i)) || version_of(*own.at(i)) != versions_.at(i)) return false;
   }
   return plan.batch == plan_.batch && plan.heads == plan_.heads && plan.num_queries == plan_.num_queries &&
-         plan.num_keys == plan_.num_keys && plan.rules == plan_.rules;
+         plan.num_keys == plan_.num_keys && plan.rules == plan_.rules && plan.query_origin == plan_.query_origin &&
+         plan.key_origin == plan_.key_origin;
 }
 
 const std::shared_ptr<const PlanViews>& PlanSeal::views() const {

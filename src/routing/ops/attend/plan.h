@@ -29,7 +29,8 @@
 namespace routing {
 
 // Where each token of each unit appears: row = unit * tokens + position owns entries offsets[row] … offsets[row + 1] -
-// 1, ordered by group. Token `row` is member number rank[e] (from the start of its group's range) of group[e].
+// 1, ordered by group, `position` counted from the plan's query_origin. Token `row` is member number rank[e] (from the
+// start of its group's range) of group[e].
 struct MemberIndex {
   at::Tensor offsets = {};  // int64 [units * tokens + 1]
   at::Tensor group = {};    // int64 [entries], numbered over the whole plan
@@ -61,6 +62,10 @@ struct Plan {
   at::Tensor unit_offsets = {};  // int64 [batch * heads + 1]
   MemberIndex query_index = {};
   VisibilityRules rules = {};
+  // Row r of q and of the output is that of position r + query_origin, row r of k and v that of position r +
+  // key_origin: not 0 where the positions before have no rows here (attention/pieces).
+  std::int64_t query_origin = 0;
+  std::int64_t key_origin = 0;
   std::shared_ptr<const PlanSeal> seal = {};  // of complete_plan; absent for plans from elsewhere
   // Where tokens choose among the groups of their unit, as routed ones do: int32 [batch, heads, tokens], the number of
   // the group that fits best, -1 for padding. attend() does not look at it.

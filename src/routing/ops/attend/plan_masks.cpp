@@ -26,27 +26,31 @@ at::Tensor Plan::to_dense_masks(std::int64_t sequence, std::int64_t head) const 
         const std::int32_t j = key_positions[range.k_begin + rank];
         const bool behind = !rules.lookback || rank >= place - *rules.lookback;
         const bool ahead = !rules.lookahead || rank < place + *rules.lookahead;
-        mask[group - first_group][i][j] = behind && ahead && (!rules.causal || j <= i);
+        mask[group - first_group][i - query_origin][j - key_origin] = behind && ahead && (!rules.causal || j <= i);
       }
     }
   }
+  // Rows of the same position; that of a key may not be there.
+  const auto own = [&](std::int64_t i) { return i + query_origin - key_origin; };
+  const auto has_own = [&](std::int64_t i) { return own(i) >= 0 && own(i) < num_keys; };
   if (rules.self == SelfRule::only_if_alone) {
     for (std::int64_t i = 0; i < num_queries; ++i) {
       bool alone = true;
       for (std::int64_t group = 0; group < masks.size(0); ++group) {
-        for (std::int64_t j = 0; j < num_keys; ++j) alone = alone && (j == i || !mask[group][i][j]);
+        for (std::int64_t j = 0; j < num_keys; ++j) alone = alone && (j == own(i) || !mask[group][i][j]);
       }
-      for (std::int64_t group = 0; group < masks.size(0) && !alone && i < num_keys; ++group) {
-        mask[group][i][i] = false;
+      for (std::int64_t group = 0; group < masks.size(0) && !alone && has_own(i); ++group) {
+        mask[group][i][own(i)] = false;
       }
     }
   }
   if (rules.self == SelfRule::only_if_alone_in_group) {
     for (std::int64_t group = 0; group < masks.size(0); ++group) {
-      for (std::int64_t i = 0; i < std::min(num_queries, num_keys); ++i) {
+      for (std::int64_t i = 0; i < num_queries; ++i) {
+        if (!has_own(i)) continue;
         bool alone = true;
-        for (std::int64_t j = 0; j < num_keys; ++j) alone = alone && (j == i || !mask[group][i][j]);
-        mask[group][i][i] = mask[group][i][i] && alone;
+        for (std::int64_t j = 0; j < num_keys; ++j) alone = alone && (j == own(i) || !mask[group][i][j]);
+        mask[group][i][own(i)] = mask[group][i][own(i)] && alone;
       }
     }
   }
@@ -77,7 +81,7 @@ bool operator==(const Plan& a, const Plan& b) {
          a.query_order.equal(b.query_order) && a.key_order.equal(b.key_order) && a.groups.equal(b.groups) &&
          a.unit_offsets.equal(b.unit_offsets) && a.query_index.offsets.equal(b.query_index.offsets) &&
          a.query_index.group.equal(b.query_index.group) && a.query_index.rank.equal(b.query_index.rank) &&
-         a.rules == b.rules;
+         a.rules == b.rules && a.query_origin == b.query_origin && a.key_origin == b.key_origin;
 }
 
 }  // namespace routing

@@ -84,6 +84,8 @@ kernels::AttendPlan kernel_plan(const Plan& plan, const PlanViews& views) {
           .heads = plan.heads,
           .num_queries = plan.num_queries,
           .num_keys = plan.num_keys,
+          .query_origin = plan.query_origin,
+          .key_origin = plan.key_origin,
           .query_order = plan.query_order.data_ptr<std::int32_t>(),
           .key_order = plan.key_order.data_ptr<std::int32_t>(),
           .groups = plan.groups.data_ptr<std::int64_t>(),

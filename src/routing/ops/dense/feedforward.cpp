@@ -219,7 +219,10 @@ at::Tensor relu_feedforward(const at::Tensor& input, const FeedforwardWeights& w
   const at::Tensor rows = input.reshape({-1, input.size(2)}).contiguous();
   Forward call(rows.detach(), weights, options.precision);
   if (options.dropout.probability > 0.0) {
-    call.drop({.num_samples = input.size(0), .num_tokens = input.size(1), .width = weights.in.size(0)},
+    call.drop({.num_samples = input.size(0),
+               .num_tokens = input.size(1),
+               .width = weights.in.size(0),
+               .first_token = options.dropout.first_token},
               dropout_keys(options.dropout, input.size(0)), options.dropout.probability);
   }
   const bool graph = at::GradMode::is_enabled();

@@ -6,6 +6,7 @@
 #include <boost/asio/post.hpp>
 #include <chrono>
 #include <utility>
+#include <vector>
 
 namespace routing::http {
 namespace {
@@ -17,7 +18,7 @@ Response plain_error(int status, const std::string& message) {
 }  // namespace
 
 Core::Core(ServerOptions given) : options(std::move(given)) {
-  mailbox = std::make_shared<Mailbox>([this] { boost::asio::post(io, [this] { read_mail(); }); });
+  mailbox = std::make_shared<Mailbox>([this] { boost::asio::post(io, [this] { on_mail(); }); });
 }
 
 // Connections go before what they use, and nobody wakes the I/O thread any more.
@@ -26,8 +27,17 @@ Core::~Core() {
   connections.clear();
 }
 
+// Called once for all mail that comes until read_mail().
+void Core::on_mail() {
+  if (std::chrono::steady_clock::now() >= next_mail_) return read_mail();
+  mail_timer_.expires_at(next_mail_);
+  mail_timer_.async_wait([this](const boost::system::error_code&) { read_mail(); });
+}
+
 void Core::read_mail() {
-  for (const std::shared_ptr<Exchange>& exchange : mailbox->take()) {
+  const std::vector<std::shared_ptr<Exchange>> mail = mailbox->take();
+  next_mail_ = std::chrono::steady_clock::now() + pause_after_mail(mail.size());
+  for (const std::shared_ptr<Exchange>& exchange : mail) {
     if (exchange->connection != nullptr) {
       exchange->connection->on_news();
     } else if (const std::function<void()> late = exchange->take_late_function()) {

@@ -52,14 +52,17 @@ class Core {
   Tallies tallies;
   std::unordered_map<Connection*, std::shared_ptr<Connection>> connections;
   // One for all: bytes are only here between reading and being taken apart, so idle connections cost no buffers.
-  std::array<char, 64 * 1024> scratch{};
+  std::array<char, (std::size_t{1} << 16U)> scratch{};
   bool stopping = false;
 
  private:
   void arm_timer();
+  void on_mail();
   void read_mail();
 
   boost::asio::steady_timer timer_{io};
+  boost::asio::steady_timer mail_timer_{io};
+  Time next_mail_ = {};  // mail is not read before
   std::optional<Time> armed_for_;
   Deadlines<Connection> deadlines_;
 };

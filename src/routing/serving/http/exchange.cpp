@@ -3,13 +3,14 @@
 #include "routing/core/error.h"
 #include "routing/serving/http/wire/response_text.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace routing::http {
 namespace {
 
 // With so little waiting nobody is slow, however much all wait for together.
-constexpr std::size_t kFairShare = 64 * 1024;
+constexpr std::size_t kFairShare = 64U << 10U;
 
 class ExchangeReply : public Reply {
  public:
@@ -34,6 +35,12 @@ class ExchangeReply : public Reply {
 
 std::shared_ptr<Reply> make_reply(std::shared_ptr<Exchange> exchange) {
   return std::make_shared<ExchangeReply>(std::move(exchange));
+}
+
+std::chrono::microseconds pause_after_mail(std::size_t clients) {
+  constexpr std::size_t kForEach = 100;
+  constexpr std::size_t kLongest = 4000;
+  return std::chrono::microseconds(clients <= 1 ? 0 : std::min(clients * kForEach, kLongest));
 }
 
 bool Mailbox::post(std::shared_ptr<Exchange> exchange) {

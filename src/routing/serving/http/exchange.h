@@ -9,6 +9,7 @@
 #include "routing/serving/http/wire/message.h"
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -43,6 +44,12 @@ class Mailbox {
   std::vector<std::shared_ptr<Exchange>> exchanges_;
   bool open_ = true;
 };
+
+// How long the I/O thread leaves mail alone after it has written to so many clients. Writing a few bytes to a client
+// costs the machine about ten microseconds, reading them as many, so that streams of single tokens would take a core
+// away from what computes them. After a pause several of them go at once. One client alone never waits, and nobody
+// longer than four milliseconds.
+std::chrono::microseconds pause_after_mail(std::size_t clients);
 
 // A share of Mailbox::waiting_bytes.
 class WaitingBytes {

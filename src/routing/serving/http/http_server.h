@@ -47,12 +47,12 @@ struct Address {
 bool is_loopback(const std::string& ip);
 
 struct Limits {
-  std::size_t header_bytes = 16 * 1024;            // more: 431; also what a client may send ahead of its answers
-  std::size_t body_bytes = 8 * 1024 * 1024;        // more: 413, by Content-Length before anything of it is read
-  std::size_t unsent_bytes = 4 * 1024 * 1024;      // of one streamed answer, waiting for its client
-  std::size_t waiting_bytes = 1024 * 1024 * 1024;  // bodies being read and unsent answers, all together; more: 503
-  std::size_t connections = 10000;                 // more: 503 and Retry-After
-  double seconds_to_read_header = 10;              // from the first byte of a request on
+  std::size_t header_bytes = 16U << 10U;  // more: 431; also what a client may send ahead of its answers
+  std::size_t body_bytes = 8U << 20U;     // more: 413, by Content-Length before anything of it is read
+  std::size_t unsent_bytes = 4U << 20U;   // of one streamed answer, waiting for its client
+  std::size_t waiting_bytes = 1U << 30U;  // bodies being read and unsent answers, all together; more: 503
+  std::size_t connections = 10000;        // more: 503 and Retry-After
+  double seconds_to_read_header = 10;     // from the first byte of a request on
   double seconds_to_read_body = 60;
   double seconds_idle = 60;      // before the first request, and between two
   double seconds_to_write = 60;  // what was written when they began must be taken when they end

@@ -55,7 +55,7 @@ class OutQueue {
   std::uint64_t sent() const { return sent_; }
 
  private:
-  static constexpr std::size_t kSmall = 16 * 1024;
+  static constexpr std::size_t kSmall = 16U << 10U;
   std::deque<std::string> pieces_;
   std::size_t first_sent_ = 0;
   std::uint64_t queued_ = 0, sent_ = 0;

@@ -1,6 +1,7 @@
 #include "routing/training/log/metrics_log.h"
 
 #include "routing/core/error.h"
+#include "routing/training/log/json_count.h"
 
 #include <optional>
 #include <string>
@@ -30,7 +31,7 @@ Json parsed(std::string_view line) {
 }
 
 std::optional<std::int64_t> step_of(const Json& object) {
-  if (!object.is_object() || !object.contains("step") || !object["step"].is_number_integer()) return std::nullopt;
+  if (!object.is_object() || !object.contains("step") || !is_count(object["step"])) return std::nullopt;
   return object["step"].get<std::int64_t>();
 }
 

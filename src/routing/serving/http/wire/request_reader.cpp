@@ -20,7 +20,7 @@ struct BodyAsItComes {
    public:
     template <bool is_request, class Fields>
     reader(beast::http::header<is_request, Fields>& /*head*/, value_type& body) : body_(body) {}
-    void init(const boost::optional<std::uint64_t>& /*length*/, beast::error_code& error) { error = {}; }
+    static void init(const boost::optional<std::uint64_t>& /*length*/, beast::error_code& error) { error = {}; }
     template <class Buffers>
     std::size_t put(const Buffers& buffers, beast::error_code& error) {
       std::size_t count = 0;
@@ -33,7 +33,7 @@ struct BodyAsItComes {
       error = {};
       return count;
     }
-    void finish(beast::error_code& error) { error = {}; }
+    static void finish(beast::error_code& error) { error = {}; }
 
    private:
     value_type& body_;
@@ -202,7 +202,7 @@ class RequestReader::Impl {
     return std::nullopt;
   }
 
-  std::optional<Refusal> check_body() {
+  std::optional<Refusal> check_body() const {
     const std::optional<std::string> length = request_.header("content-length");
     const std::optional<std::string> coding = request_.header("transfer-encoding");
     if (length && coding) return Refusal{400, "Content-Length stands beside Transfer-Encoding"};

@@ -16,7 +16,7 @@ namespace routing {
 struct RankProcessOptions {
   std::chrono::milliseconds timeout{60000};
   int restarts = 0;                // start this process anew after a failure, where nobody launched it
-  std::filesystem::path run = {};  // where the rank's log goes
+  std::filesystem::path run = {};  // of a training: where the rank's log goes; see LaunchOptions
   std::vector<std::string> arguments = {};
 };
 

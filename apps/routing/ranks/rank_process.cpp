@@ -1,12 +1,12 @@
-#include "train/rank_process.h"
+#include "ranks/rank_process.h"
 
 #include "commands.h"
+#include "ranks/rank_launcher.h"
 #include "routing/core/error.h"
 #include "routing/distributed/group/rendezvous.h"
 #include "routing/training/rank_log.h"
 #include "shell/option_names.h"
 #include "shell/process_arguments.h"
-#include "train/rank_launcher.h"
 
 #include <atomic>
 #include <csignal>
@@ -25,6 +25,7 @@ using Clock = std::chrono::steady_clock;
 
 // In the log of this rank, whatever else goes wrong.
 void note(const std::filesystem::path& run, int rank, const std::string& text) {
+  if (run.empty()) return;
   try {
     RankLog(run, rank).write(text);
   } catch (const std::exception&) {
@@ -62,7 +63,7 @@ struct Running {
   if (!is_launched()) {
     const bool own = failure.rank == self.rank || wrong_usage;
     std::cerr << "routing: " << (again ? "" : "error: ") << (own ? "" : "rank " + std::to_string(self.rank) + " ends: ")
-              << (wrong_usage ? failure.reason : failure.text() + remedy(self.options.run)) << "\n";
+              << (wrong_usage ? failure.reason : failure_line(failure, self.options.run)) << "\n";
     if (again)
       std::cerr << "routing: rank " << self.rank << " starts again, restart " << self.place.attempt + 1 << "\n";
   }
@@ -138,7 +139,9 @@ int run_as_rank(const RankPlace& place, const RankProcessOptions& options,
   } catch (const ConfigError& error) {
     fail(error.what(), false, kWrongUsage);
   } catch (const std::bad_alloc&) {
-    fail("not enough memory; lower train.batch_size or the sizes of the model", false, kFailed);
+    fail(options.run.empty() ? "not enough memory; start more ranks, or give fewer tokens"
+                             : "not enough memory; lower train.batch_size or the sizes of the model",
+         false, kFailed);
   } catch (const std::exception& error) {
     const std::string text = error.what();
     fail(text.substr(0, text.find('\n')), false, kFailed);

@@ -1,4 +1,4 @@
-#include "train/rank_launcher.h"
+#include "ranks/rank_launcher.h"
 
 #include "commands.h"
 #include "routing/core/error.h"
@@ -59,15 +59,15 @@ std::vector<std::string> environment_of_rank(const LaunchOptions& options, int r
   return list;
 }
 
-// Rank 0 speaks on our terminal; what the others print goes to their logs.
+// What others than the speaker print goes to their logs, if there are any.
 Child start_rank(const LaunchOptions& options, int rank, int port, int attempt) {
   std::vector<std::string> arguments = options.arguments;
   std::vector<std::string> environment = environment_of_rank(options, rank, port, attempt);
   const std::vector<char*> argv = pointers_to(arguments);
   const std::vector<char*> envp = pointers_to(environment);
   int log = -1;
-  if (rank > 0) {
-    const std::filesystem::path path = rank_log_path(options.run, rank);
+  if (rank != options.speaker) {
+    const std::filesystem::path path = options.run.empty() ? "/dev/null" : rank_log_path(options.run, rank);
     log = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     require<FileError>(log >= 0, path.string(), ": cannot be written: ", std::strerror(errno));
   }
@@ -107,7 +107,7 @@ class RankFlock {
   RankFlock& operator=(const RankFlock&) = delete;
 
   // Why the run ended early; nothing if all ranks ended as they should. A launcher never fails alone: exit_code() is
-  // then that of rank 0.
+  // then that of the speaker.
   std::optional<RankFailure> watch();
   int exit_code() const { return exit_code_; }
 
@@ -160,14 +160,16 @@ std::optional<RankFailure> RankFlock::find_dead() {
     if (child.running || child.exit_code == kDone || child.exit_code == kInterrupted) continue;
     exit_code_ = child.exit_code;
     // Ranks judge too: this one may have ended because of another.
-    const auto verdict = store_.get(keys_.verdict());
-    const auto told = verdict ? verdict : store_.get(keys_.failed(static_cast<int>(rank)));
-    auto failure = told ? failure_from_record(*told) : std::nullopt;
+    const int ranks = static_cast<int>(children_.size());
+    auto failure = failure_in(store_, keys_.verdict(), ranks);
+    if (!failure) failure = failure_in(store_, keys_.failed(static_cast<int>(rank)), ranks);
     if (failure) return failure;
-    return RankFailure{.rank = static_cast<int>(rank),
-                       .step = jury_.last_step(),
-                       .reason = "it ended with exit code " + std::to_string(child.exit_code) + "; see " +
-                                 rank_log_path(options_.run, static_cast<int>(rank)).string()};
+    return RankFailure{
+        .rank = static_cast<int>(rank),
+        .step = jury_.last_step(),
+        .reason =
+            "it ended with exit code " + std::to_string(child.exit_code) +
+            (options_.run.empty() ? "" : "; see " + rank_log_path(options_.run, static_cast<int>(rank)).string())};
   }
   return std::nullopt;
 }
@@ -214,7 +216,7 @@ std::optional<RankFailure> RankFlock::watch() {
     std::this_thread::sleep_for(kPollPause);
   }
   if (!failure) {
-    exit_code_ = children_.front().exit_code;
+    exit_code_ = children_[static_cast<std::size_t>(options_.speaker)].exit_code;
     return std::nullopt;
   }
   end_the_rest(*failure);
@@ -264,14 +266,19 @@ void make_log_folder(const std::filesystem::path& run) {
 
 }  // namespace
 
-std::string remedy(const std::filesystem::path& run) {
+std::string failure_line(const RankFailure& failure, const std::filesystem::path& run) {
+  if (run.empty()) {
+    return (failure.rank < 0 ? "the ranks failed: " : "rank " + std::to_string(failure.rank) + " failed: ") +
+           failure.reason + "; start all of them again";
+  }
   const auto newest = RunDirectory(run).newest_checkpoint();
-  if (!newest) return "; start again with --resume";
-  return "; the checkpoint of step " + std::to_string(newest->step) + " is whole, go on with --resume";
+  return failure.text() +
+         (newest ? "; the checkpoint of step " + std::to_string(newest->step) + " is whole, go on with --resume"
+                 : "; start again with --resume");
 }
 
 int launch_ranks(const LaunchOptions& options) {
-  make_log_folder(options.run);
+  if (!options.run.empty()) make_log_folder(options.run);
   const InterruptGuard interrupts;
   TcpRankStore store({.host = "127.0.0.1", .port = 0}, TcpRankStore::Role::keep, options.timeout);
   for (int attempt = 0;; ++attempt) {
@@ -288,12 +295,13 @@ int launch_ranks(const LaunchOptions& options) {
                 << failure->reason << "\n";
       return exit_code;
     }
+    // Nothing is kept of what was interrupted.
+    if (options.run.empty() && InterruptGuard::requested()) return kInterrupted;
     // A rank that was lost before it had read the checkpoint knew of no step.
-    if (const auto newest = RunDirectory(options.run).newest_checkpoint()) {
-      failure->step = std::max(failure->step, newest->step);
-    }
+    const auto newest = options.run.empty() ? std::nullopt : RunDirectory(options.run).newest_checkpoint();
+    if (newest) failure->step = std::max(failure->step, newest->step);
     const bool again = attempt < options.restarts && !InterruptGuard::requested();
-    std::cerr << "routing: " << (again ? "" : "error: ") << failure->text() << remedy(options.run) << "\n";
+    std::cerr << "routing: " << (again ? "" : "error: ") << failure_line(*failure, options.run) << "\n";
     if (!again) return kFailed;
     if (!options.quiet) {
       std::cerr << "routing: starting " << options.ranks << " ranks again, restart " << attempt + 1 << " of "

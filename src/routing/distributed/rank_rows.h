@@ -1,0 +1,28 @@
+// The pieces of sequences that neighbouring ranks of a run train together (attention/pieces/sequence_piece.h).
+#pragma once
+
+#include "routing/attention/pieces/sequence_piece.h"
+#include "routing/distributed/group/rank_group.h"
+
+#include <ATen/ATen.h>
+
+namespace routing {
+
+// Of `pieces` ranks in a row, the first of which is a multiple of that, rank first + p computes piece p.
+class RankRows : public RowExchange {
+ public:
+  RankRows(RankGroup& ranks, int pieces) : ranks_(ranks), pieces_(pieces) {}
+
+  int piece() const override { return ranks_.rank() % pieces_; }
+  int pieces() const override { return pieces_; }
+  void send(const at::Tensor& numbers, int piece) override { ranks_.send(numbers, rank_of(piece)); }
+  void receive(const at::Tensor& numbers, int piece) override { ranks_.receive(numbers, rank_of(piece)); }
+
+ private:
+  int rank_of(int piece) const { return ranks_.rank() - ranks_.rank() % pieces_ + piece; }
+
+  RankGroup& ranks_;
+  int pieces_;
+};
+
+}  // namespace routing
