@@ -4,6 +4,8 @@
 #include "cli/program_fixture.h"
 #include "routing/core/files.h"
 
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
 #include <fstream>
 #include <string>
@@ -55,6 +57,52 @@ TEST_F(CliSurroundings, FewerOrManyMoreThreadsThanCoresGiveATrainingNoOtherBytes
   const std::string expected = weights("one", "", "--threads 1 ");
   ASSERT_NE(expected, "");
   EXPECT_EQ(weights("many", "", "--threads 64 "), expected);
+}
+
+// Libraries that are loaded with too little memory wait for it without end or end the process (engine.cpp).
+TEST_F(CliSurroundings, ALimitOfMemoryEndsInAnAnswer) {
+  const std::string expected = weights("plain", "", "--threads 2 ");
+  ASSERT_NE(expected, "");
+  for (const int mebibytes : {64, 300, 600, 800, 880}) {
+    const Outcome outcome = run(kTrain + "--steps 2 --threads 2 --out little" + std::to_string(mebibytes),
+                                "ulimit -v " + std::to_string(mebibytes * 1024) + " && timeout 60 ");
+    EXPECT_EQ(outcome.exit_code, 1) << mebibytes << ": " << outcome.err;
+    EXPECT_EQ(outcome.err.rfind("routing: error: ", 0), 0U) << mebibytes << ": " << outcome.err;
+    EXPECT_TRUE(contains(outcome.err, "ulimit -v")) << mebibytes << ": " << outcome.err;
+  }
+  const Outcome many = run(kTrain + "--steps 2 --threads 64 --out many", "ulimit -v 1126400 && timeout 60 ");
+  EXPECT_EQ(many.exit_code, 1) << many.err;
+  EXPECT_TRUE(contains(many.err, "for 64 threads")) << many.err;
+  EXPECT_EQ(weights("enough", "ulimit -v 67108864 &&", "--threads 2 "), expected);
+}
+
+// A wall clock that jumps by years, and a steady one that leaps ahead by hours as in a machine that was put to sleep.
+TEST_F(CliSurroundings, AClockThatJumpsGivesNoOtherBytesAndNoNonsense) {
+  const std::string expected = weights("plain", "");
+  ASSERT_NE(expected, "");
+  const std::string clock = std::string("export LD_PRELOAD='") + ROUTING_JUMPING_CLOCK + "' &&";
+  EXPECT_EQ(weights("jumps", clock), expected);
+  double seconds = 0.0;
+  std::ifstream metrics(folder_ / "jumps/metrics.jsonl");
+  int lines = 0;
+  for (std::string line; std::getline(metrics, line); ++lines) {
+    const auto object = nlohmann::json::parse(line);
+    EXPECT_GE(object.at("seconds").get<double>(), seconds) << line;
+    seconds = object.at("seconds").get<double>();
+    if (!object.contains("tokens_per_second")) continue;
+    EXPECT_GT(object.at("tokens_per_second").get<double>(), 0.0) << line;
+    // 32 tokens a step; a clock that stood still would make it infinite, which JSON has as null.
+    EXPECT_LT(object.at("tokens_per_second").get<double>(), 1e9) << line;
+  }
+  EXPECT_GE(lines, 2);
+  EXPECT_GE(seconds, 3600.0) << "the clock did not jump";
+  std::string talking = kTrain;
+  talking.erase(talking.find("--quiet "), 8);
+  const Outcome shown = run(talking + "--steps 3 --out shown", clock);
+  EXPECT_EQ(shown.exit_code, 0) << shown.err;
+  for (const char* const nonsense : {"nan", "inf", "-1", " -"}) {
+    EXPECT_FALSE(contains(shown.err, nonsense)) << nonsense << ": " << shown.err;
+  }
 }
 
 TEST_F(CliSurroundings, TheMaskForNewFilesIsObeyed) {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "routing/core/error.h"
+#include "routing/core/hash.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -27,6 +28,8 @@ struct FuzzTarget {
   void (*run)(Bytes bytes);
   // Whole valid inputs and some that are nearly so.
   std::vector<std::string> (*seeds)();
+  // Of the fuzzer's inputs; so many bytes say all that the format can say.
+  std::size_t longest = 8192;
 };
 
 // As tests are named.
@@ -54,6 +57,13 @@ bool takes(const Action& action) {
     hold(!std::string_view(refusal.what()).empty(), "a refusal says nothing");
     return false;
   }
+}
+
+// For what takes many times longer than the reader itself: the fuzzer checks one input in so many, chosen by its bytes,
+// so that the same input is always treated alike. The replay checks all of them.
+inline bool every_input_counts = false;
+inline bool one_in(std::uint64_t count, Bytes bytes) {
+  return every_input_counts || xxhash64(std::as_bytes(bytes)) % count == 0;
 }
 
 // A literal with the zeros in it.

@@ -1,9 +1,11 @@
-// Clang's fuzzer over one target: ROUTING_FUZZ_TARGET is its function. `--seeds=DIR` writes its seeds there and ends.
+// Clang's fuzzer over one target: ROUTING_FUZZ_TARGET is its function. `--seeds=DIR` writes its seeds there and ends,
+// `--longest` says how long its inputs get.
 #include "fuzz/targets.h"
 
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iostream>
 #include <string_view>
 
 namespace {
@@ -19,6 +21,10 @@ extern "C" int LLVMFuzzerInitialize(int* count, char*** arguments) {
   constexpr std::string_view kSeeds = "--seeds=";
   for (int index = 1; index < *count; ++index) {
     const std::string_view argument = (*arguments)[index];
+    if (argument == "--longest") {
+      std::cout << target().longest << '\n';
+      std::exit(0);
+    }
     if (!argument.starts_with(kSeeds)) continue;
     const std::filesystem::path folder = argument.substr(kSeeds.size());
     std::filesystem::create_directories(folder);

@@ -144,6 +144,7 @@ class FuzzTargets : public testing::TestWithParam<FuzzTarget> {
 };
 
 TEST_P(FuzzTargets, HoldForSeedsCorpusAndChangesOfThem) {
+  fuzz::every_input_counts = true;
   std::vector<std::string> inputs = GetParam().seeds();
   ASSERT_FALSE(inputs.empty());
   for (std::string& input : corpus_of(GetParam())) inputs.push_back(std::move(input));

@@ -1,8 +1,8 @@
 #include "fuzz/scratch_files.h"
 
+#include "routing/core/files.h"
+
 #include <fcntl.h>
-#include <fstream>
-#include <iterator>
 #include <stdexcept>
 #include <system_error>
 #include <unistd.h>
@@ -55,8 +55,7 @@ fs::path scratch_file(const std::string& name, std::string_view bytes) {
 }
 
 std::string bytes_of_file(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  return read_file(path);
 }
 
 }  // namespace routing::fuzz

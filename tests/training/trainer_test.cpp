@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -106,6 +107,31 @@ TEST_F(Training, EveryWayOfTrainingResumesExactly) {
   train("cut", true, 8);
   train("cut", true);
   expect_same_end("whole", "cut");
+}
+
+// Nothing is learned between: so a step of two batches costs the mean of what two steps of one cost.
+TEST_F(Training, AStepOfSeveralBatchesTakesThemOneAfterTheOther) {
+  config_.model.residual_dropout = 0.0;
+  config_.attention.content = PatternKind::local;
+  config_.train.learning_rate = 1e-30;
+  config_.train.log_every = 1;
+  const auto losses = [&](const std::string& run, std::int64_t steps, std::int64_t accumulation) {
+    config_.train.steps = steps;
+    config_.train.accumulation = accumulation;
+    train(run, false);
+    std::vector<double> found;
+    for (const auto& line : metrics(run)) {
+      if (line.contains("train_loss_nats")) found.push_back(line["train_loss_nats"].get<double>());
+    }
+    return found;
+  };
+  const std::vector<double> single = losses("single", 4, 1), pairs = losses("pairs", 2, 2);
+  ASSERT_EQ(single.size(), 4U);
+  ASSERT_EQ(pairs.size(), 2U);
+  EXPECT_GT(std::abs(single[0] - single[1]), 1e-4) << "the batches cost the same";
+  for (std::size_t step = 0; step < 2; ++step) {
+    EXPECT_NEAR(pairs[step], (single[2 * step] + single[2 * step + 1]) / 2.0, 1e-6) << step;
+  }
 }
 
 TEST_F(Training, AVocabularyInBandsResumesExactlyWithEitherOptimiser) {

@@ -31,8 +31,11 @@ void apply_routing_preset(RoutingSettings& settings, const std::string& value) {
 }  // namespace
 
 std::string did_you_mean_key(std::string_view name) {
-  std::vector<std::string> names = experiment_keys();
-  names.emplace_back(kRoutingPresetKey);
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> list = experiment_keys();
+    list.emplace_back(kRoutingPresetKey);
+    return list;
+  }();
   // Someone who writes `steps` or `model.steps` means train.steps, which is far away letter by letter.
   const std::string last = "." + std::string(name.substr(name.rfind('.') + 1));
   for (const std::string& key : names) {

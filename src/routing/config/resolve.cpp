@@ -27,18 +27,29 @@ std::string contents_of(const std::filesystem::path& path) {
   return text;
 }
 
-std::vector<std::string> settable_keys() {
-  std::vector<std::string> keys = experiment_keys();
-  keys.emplace_back(kRoutingPresetKey);
+const std::vector<std::string>& settable_keys() {
+  static const std::vector<std::string> keys = [] {
+    std::vector<std::string> list = experiment_keys();
+    list.emplace_back(kRoutingPresetKey);
+    return list;
+  }();
   return keys;
 }
 
+// Of settable_keys(), in their order.
+const std::vector<std::string>& variables_of_keys() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> list;
+    for (const std::string& key : settable_keys()) list.push_back(variable_of_key(key));
+    return list;
+  }();
+  return names;
+}
+
 std::string key_of_variable(const std::string& variable) {
-  std::vector<std::string> variables;
-  for (const std::string& key : settable_keys()) {
-    variables.push_back(variable_of_key(key));
-    if (variables.back() == variable) return key;
-  }
+  const std::vector<std::string>& variables = variables_of_keys();
+  const auto known = std::find(variables.begin(), variables.end(), variable);
+  if (known != variables.end()) return settable_keys()[static_cast<std::size_t>(known - variables.begin())];
   // The section routing is easily taken for the prefix, which looks the same.
   const std::string with_section = std::string(kPrefix) + variable;
   const bool lacks_section = std::find(variables.begin(), variables.end(), with_section) != variables.end();

@@ -1,8 +1,24 @@
 #include "routing/core/nearest_name.h"
 
 #include <algorithm>
+#include <array>
 
 namespace routing {
+namespace {
+
+// Letters of one that the other lacks are as many changes at least; where they stand does not count. In 32 bins, which
+// can only make it less.
+std::size_t least_distance(std::string_view first, std::string_view second) {
+  constexpr std::size_t kBins = 32;
+  std::array<int, kBins> more{};
+  for (const char letter : first) ++more[static_cast<unsigned char>(letter) % kBins];
+  for (const char letter : second) --more[static_cast<unsigned char>(letter) % kBins];
+  std::size_t lacking = 0, surplus = 0;
+  for (const int count : more) (count > 0 ? surplus : lacking) += static_cast<std::size_t>(count > 0 ? count : -count);
+  return std::max(lacking, surplus);
+}
+
+}  // namespace
 
 std::size_t edit_distance(std::string_view first, std::string_view second) {
   const std::size_t rows = first.size() + 1;
@@ -38,6 +54,9 @@ std::vector<std::string> near_names(std::string_view name, const std::vector<std
     // distance is as long.
     const std::size_t longer = std::max(name.size(), candidate.size()) - std::min(name.size(), candidate.size());
     if (longer >= smallest || longer > allowed) continue;
+    // Most candidates have other letters: the table, which takes a hundred times longer, is not made for them.
+    const std::size_t least = least_distance(name, candidate);
+    if (least >= smallest || least > allowed) continue;
     const std::size_t distance = edit_distance(name, candidate);
     if (distance >= smallest || distance > allowed) continue;
     smallest = distance;

@@ -10,6 +10,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace routing::centroids_test {
@@ -274,6 +275,16 @@ TEST(Centroids, KmeansOnTheFirstBatchFindsTheMixture) {
   const std::vector<std::vector<float>> two{{1, 0}, {0, 1}};
   EXPECT_EQ(kmeans(two, 3, 5, RandomStream(1)).size(), 3U);
   EXPECT_THROW(kmeans({}, 3, 5, RandomStream(1)), InputError);
+}
+
+// Nearest by distance, not by product: 10 is nearer to the long mean however the lengths differ.
+TEST(Kmeans, MeansOfDifferentLengthsPartTheVectorsByDistance) {
+  const Vectors vectors{{1}, {2}, {10}, {11}};
+  for (const std::uint64_t seed : {1, 2, 3, 4, 5}) {
+    Vectors means = kmeans(vectors, 2, 10, RandomStream(seed));
+    std::sort(means.begin(), means.end());
+    EXPECT_EQ(means, (Vectors{{1.5F}, {10.5F}})) << seed;
+  }
 }
 
 // Counted by hand: tokens 0, 1, 2 choose axis 0, token 3 axis 1, nobody axis 2.

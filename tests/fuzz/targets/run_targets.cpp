@@ -30,6 +30,7 @@ void run_trainer_json(Bytes bytes) {
   takes([&] {
     const TrainerState state = state_from_text(std::string(text_of(bytes)), "trainer.json");
     hold(state.step >= 0 && state.tokens >= 0 && state.loss_steps >= 0 && state.data_tokens >= 0, "a negative count");
+    if (!one_in(4, bytes)) return;
     const std::string written = to_text(state);
     hold(to_text(state_from_text(written, "again.json")) == written, "written and read it is another state");
   });
@@ -42,14 +43,9 @@ bool is_up_to(const Json& line, std::int64_t step) {
                                     : found.is_number_integer() && found.get<std::int64_t>() <= step;
 }
 
-void run_metrics(Bytes bytes) {
-  InputCutter input(bytes);
-  const std::int64_t step = input.byte();
-  const std::size_t first_part = input.below(4096);
-  const std::string text = input.rest();
-  const auto path = scratch_file("metrics.jsonl", text);
-  takes([&] { read_run_history(path); });
-  takes([&] { read_span_history(path); });
+// What a resumed training does with it.
+void check_log(const std::string& text, std::int64_t step) {
+  const auto path = scratch_file("log.jsonl", text);
   std::size_t lines = 0;
   const bool readable = takes([&] { lines = read_metrics(path).size(); });
   MetricsLog log(path);
@@ -57,8 +53,10 @@ void run_metrics(Bytes bytes) {
   if (readable) hold(read_metrics(path).size() == lines + 1, "a line more is not a line more");
   log.cut_back_to(step);
   for (const Json& line : read_metrics(path)) hold(is_up_to(line, step), "a later step was kept: " + json_text(line));
+}
 
-  // A file that grows is read as one that was there all the time.
+// A file that grows is read as one that was there all the time.
+void check_growing(const std::string& text, std::size_t first_part) {
   class Steps : public LineListener {
    public:
     void restart() override { heard.clear(); }
@@ -79,6 +77,21 @@ void run_metrics(Bytes bytes) {
   hold(by_parts.size() == at_once.size() && grown.heard == whole.heard, "read in two parts there are other lines");
 }
 
+// Each writes files of its own, which takes most of the time.
+void run_metrics(Bytes bytes) {
+  InputCutter input(bytes);
+  const std::int64_t step = input.byte();
+  const std::size_t first_part = input.below(4096);
+  const std::string text = input.rest();
+  const auto path = scratch_file("metrics.jsonl", text);
+  takes([&] { read_run_history(path); });
+  if (one_in(4, bytes)) {
+    takes([&] { read_span_history(path); });
+  }
+  if (one_in(3, bytes)) check_log(text, step);
+  if (one_in(5, bytes)) check_growing(text, first_part);
+}
+
 // config.toml, metrics.jsonl and clusters.jsonl of a run, with a line "----" between them.
 void run_run_folder(Bytes bytes) {
   constexpr std::string_view kCut = "----\n";
@@ -89,8 +102,9 @@ void run_run_folder(Bytes bytes) {
     scratch_file(std::string("served/run/") + name, rest.substr(0, end));
     rest.remove_prefix(std::min(rest.size(), end + kCut.size()));
   }
-  json_text(run_json(summarize_run(folder)));
-  RunCatalog catalog({scratch_folder() / "served"});
+  if (one_in(4, bytes)) json_text(run_json(summarize_run(folder)));
+  // It has no part of the files in it.
+  static const RunCatalog catalog({scratch_folder() / "served"});
   RunFiles files(folder, 1);
   json_text(files.summary());
   json_text(metrics_json(files.metrics(), 0, catalog));
@@ -117,10 +131,13 @@ void check_records(std::string_view file) {
 
 void run_event_file(Bytes bytes) {
   InputCutter input(bytes);
-  fs::create_directories(scratch_folder() / "events");
+  static const fs::path folder = [] {
+    fs::create_directories(scratch_folder() / "events");
+    return scratch_folder() / "events";
+  }();
   fs::path path;
   {
-    EventFile events(scratch_folder() / "events", 1.5);
+    EventFile events(folder, 1.5);
     path = events.path();
     while (!input.empty()) {
       const std::string tag = input.text(input.below(300));
@@ -165,6 +182,7 @@ std::vector<std::string> metrics_seeds() {
 
 std::vector<std::string> run_folder_seeds() {
   return {to_toml(ExperimentConfig{}) + "----\n" + kMetrics + "----\n" + kClusters,
+          "name = \"a\"\n[train]\nsteps = 3\n[data]\npath = \"x/y\"\n----\n" + kMetrics + "----\n" + kClusters,
           "----\n" + kMetrics + "----\n" + kClusters + kClusters};
 }
 
@@ -175,16 +193,16 @@ std::vector<std::string> event_file_seeds() {
 }  // namespace
 
 FuzzTarget trainer_json_target() {
-  return {"trainer_json", run_trainer_json, trainer_json_seeds};
+  return {"trainer_json", run_trainer_json, trainer_json_seeds, 1024};
 }
 FuzzTarget metrics_target() {
-  return {"metrics", run_metrics, metrics_seeds};
+  return {"metrics", run_metrics, metrics_seeds, 1024};
 }
 FuzzTarget run_folder_target() {
-  return {"run_folder", run_run_folder, run_folder_seeds};
+  return {"run_folder", run_run_folder, run_folder_seeds, 1536};
 }
 FuzzTarget event_file_target() {
-  return {"event_file", run_event_file, event_file_seeds};
+  return {"event_file", run_event_file, event_file_seeds, 1024};
 }
 
 }  // namespace routing::fuzz

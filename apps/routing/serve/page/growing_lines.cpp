@@ -11,7 +11,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::int64_t kPiece = 1 << 20;
+constexpr std::int64_t kPiece = 1 << 16;
 
 std::uint64_t hash_of(std::string_view text) {
   return xxhash64(std::as_bytes(std::span(text.data(), text.size())));

@@ -13,7 +13,9 @@ namespace routing {
 namespace {
 
 constexpr int kGzipOnly = 16;  // added to zlib's window bits
-constexpr std::size_t kFirstCapacity = std::size_t{1} << 20U;
+constexpr std::size_t kLeastCapacity = std::size_t{1} << 12U;
+constexpr std::size_t kMostFirstCapacity = std::size_t{1} << 20U;
+constexpr std::size_t kUsualRatio = 4;  // of texts
 
 bool is_compressed(const std::filesystem::path& path) {
   std::string extension = path.extension().string();
@@ -62,7 +64,7 @@ class Inflater {
   void append_member() {
     int status = Z_OK;
     while (status != Z_STREAM_END) {
-      if (output_.size() == used_) output_.resize(std::max(kFirstCapacity, 2 * output_.size()));
+      if (output_.size() == used_) output_.resize(std::max(first_capacity(), 2 * output_.size()));
       const uInt offered = piece(input_.size() - consumed_);
       const uInt space = piece(output_.size() - used_);
       // zlib does not write to its input; its interface only says so if ZLIB_CONST is defined.
@@ -81,6 +83,10 @@ class Inflater {
                                  std::to_string(consumed_));
       }
     }
+  }
+
+  std::size_t first_capacity() const {
+    return std::clamp(kUsualRatio * input_.size(), kLeastCapacity, kMostFirstCapacity);
   }
 
   bool more_members() const {
