@@ -3,7 +3,7 @@
 #pragma once
 
 #include "eval/eval_run.h"
-#include "lab/tables/position_report.h"
+#include "lab/texts/position_report.h"
 
 #include <nlohmann/json.hpp>
 

@@ -1,6 +1,6 @@
 #include "eval/eval_recurrence.h"
 
-#include "lab/tables/recurrence_report.h"
+#include "lab/texts/recurrence_report.h"
 #include "routing/core/error.h"
 #include "shell/output.h"
 

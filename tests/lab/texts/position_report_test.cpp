@@ -1,4 +1,4 @@
-#include "lab/tables/position_report.h"
+#include "lab/texts/position_report.h"
 
 #include "routing/core/error.h"
 
