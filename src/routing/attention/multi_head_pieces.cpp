@@ -80,7 +80,8 @@ std::vector<at::Tensor> MultiHeadAttentionImpl::attend_piece(std::vector<GroupRo
   for (std::size_t index = 0; index < groups_.size(); ++index) {
     const Group& group = groups_[index];
     const GroupRows mine = std::exchange(rows[index], {});
-    if (reads_by_list(group.pattern->list_rules().value())) {
+    const bool by_content = group.pattern->key_list_kind() == KeyListKind::by_content;
+    if (reads_by_list(group.pattern->list_rules().value(), by_content)) {
       listed[index] = listed_rows(group, mine, piece);
     } else {
       read[index] = rows_over_pieces(group, mine, piece);

@@ -23,10 +23,13 @@ using Ends = std::vector<std::int64_t>;
 using Numbers = std::vector<std::int32_t>;
 
 TEST(ReadsByList, IsForListsWithAWindowThatGoByContent) {
-  EXPECT_TRUE(reads_by_list({.lists = 4, .lookback = 10}));
-  EXPECT_FALSE(reads_by_list({.lists = 1, .lookback = 10})) << "one list of all keys: a window of neighbours";
-  EXPECT_FALSE(reads_by_list({.lists = 4})) << "all keys of every list";
-  EXPECT_FALSE(reads_by_list({.lists = 4, .lookback = 10, .block = 8}));
+  for (const bool by_content : {true, false}) {
+    EXPECT_TRUE(reads_by_list({.lists = 4, .lookback = 10}, by_content));
+    EXPECT_FALSE(reads_by_list({.lists = 4}, by_content)) << "all keys of every list";
+    EXPECT_FALSE(reads_by_list({.lists = 4, .lookback = 10, .block = 8}, by_content));
+  }
+  EXPECT_FALSE(reads_by_list({.lists = 1, .lookback = 10}, false)) << "one list of all keys: a window of neighbours";
+  EXPECT_TRUE(reads_by_list({.lists = 1, .lookback = 10}, true)) << "one cluster";
 }
 
 // One head with three lists, of which a query reads the last two keys. Tokens 0 to 6 in pieces of 4, 1 and 2:
@@ -112,8 +115,9 @@ std::shared_ptr<Pattern> pattern_of(const support::PatternCase& each) {
 }
 
 std::optional<WholeCase> whole_case(const support::PatternCase& each) {
-  const auto rules = pattern_of(each)->list_rules();
-  if (!rules || !reads_by_list(*rules)) return std::nullopt;
+  const auto pattern = pattern_of(each);
+  const auto rules = pattern->list_rules();
+  if (!rules || !reads_by_list(*rules, pattern->key_list_kind() == KeyListKind::by_content)) return std::nullopt;
   return WholeCase{*rules, support::make_inputs(each, {.batch = 2, .tokens = kTokens, .dim = 6, .seed = 5})};
 }
 

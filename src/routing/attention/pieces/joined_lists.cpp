@@ -241,13 +241,13 @@ class ListJoin {
 
 }  // namespace
 
-bool reads_by_list(const ListRules& rules) {
-  return rules.lists > 1 && rules.lookback && rules.block == 0 && rules.period_keys.empty();
+bool reads_by_list(const ListRules& rules, bool by_content) {
+  return (by_content || rules.lists > 1) && rules.lookback && rules.block == 0 && rules.period_keys.empty();
 }
 
 JoinedLists join_lists(const Plan& own, const ListRules& rules, std::span<const TokenLists> first_keys,
                        const SequencePiece& piece) {
-  require<InputError>(reads_by_list(rules) && own.num_groups() == own.num_units() * rules.lists &&
+  require<InputError>(reads_by_list(rules, true) && own.num_groups() == own.num_units() * rules.lists &&
                           own.num_queries == piece.end() - piece.begin() && own.num_keys == own.num_queries &&
                           own.query_origin == 0 && own.key_origin == 0 && !own.key_rows.defined(),
                       "join_lists: a plan of ", own.num_groups(), " groups over ", own.num_queries,

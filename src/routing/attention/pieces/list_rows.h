@@ -32,8 +32,9 @@
 
 namespace routing {
 
-// Do the heads with these rules read a piece so?
-bool reads_by_list(const ListRules& rules);
+// Do heads with these rules read a piece so? `by_content`: tokens choose their lists by what they hold. One list of all
+// tokens is a window of neighbours, which nobody has to be told of; one cluster is not, since tokens may be outside.
+bool reads_by_list(const ListRules& rules, bool by_content);
 
 // Which rows come from each piece and go to it. A unit is a head of a sequence.
 struct ListReading {
