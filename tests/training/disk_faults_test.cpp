@@ -189,22 +189,29 @@ TEST_F(FaultyDisk, FilesAreSyncedBeforeTheirNamesAndNamesBeforeTheNextFile) {
 }
 
 // After a power failure a run is still there, and so is what its last checkpoint relies on: logs, whose files are not
-// renamed, and folders.
-TEST_F(FaultyDisk, NamesOfNewFoldersAndLogsAreSafeByTheNextCheckpoint) {
+// renamed, with their lines, and folders.
+TEST_F(FaultyDisk, NewFoldersAndLogsWithTheirLinesAreSafeByTheNextCheckpoint) {
   disk_faults::begin({.below = folder_.string()});
   train_on("above/run");
   const std::vector<Call> calls = disk_faults::end();
   std::map<std::string, std::string> waiting;  // by the folder that has them
+  std::set<std::string> lines;                 // logs with lines that are not safe
   int checkpoints = 0;
   for (const Call& call : calls) {
-    const bool is_log = call.name == "create" && call.path.ends_with(".jsonl");
-    if (is_log || (call.name == "mkdir" && !call.path.ends_with(".partial"))) {
+    const bool is_log = call.path.ends_with(".jsonl");
+    if (is_log && call.name == "write") lines.insert(call.path);
+    if ((is_log && call.name == "create") || (call.name == "mkdir" && !call.path.ends_with(".partial"))) {
       waiting[fs::path(call.path).parent_path()] = call.path;
     }
-    if (call.name == "fsync") waiting.erase(call.path);
+    if (call.name == "fsync") {
+      waiting.erase(call.path);
+      lines.erase(call.path);
+    }
     if (call.name != "rename" || !call.other.ends_with("/DONE")) continue;
     ++checkpoints;
     for (const auto& [folder, name] : waiting) ADD_FAILURE() << name << " is not safe when " << call.other << " comes";
+    for (const std::string& log : lines)
+      ADD_FAILURE() << "lines of " << log << " are not safe when " << call.other << " comes";
   }
   EXPECT_GE(checkpoints, 4);
 }

@@ -29,6 +29,26 @@ std::string divergence_of(Trainer& trainer) {
   return "";
 }
 
+TEST_F(Training, OldCheckpointsGoButTheBestStaysHoweverOldItIs) {
+  const RunDirectory run(folder_ / "run");
+  for (std::int64_t step = 1; step <= 6; ++step) {
+    fs::create_directories(run.checkpoint(step).folder);
+    std::ofstream(run.checkpoint(step).folder / "DONE") << "";
+  }
+  const auto left = [&] {
+    std::vector<std::int64_t> steps;
+    for (const CheckpointPlace& place : run.whole_checkpoints()) steps.push_back(place.step);
+    return steps;
+  };
+  run.remove_old_checkpoints(6, 2);
+  EXPECT_EQ(left().size(), 6U);
+  run.remove_old_checkpoints(2, 2);
+  EXPECT_EQ(left(), (std::vector<std::int64_t>{2, 5, 6}));
+  EXPECT_FALSE(fs::exists(run.checkpoint(1).folder));
+  run.remove_old_checkpoints(2, 5);
+  EXPECT_EQ(left(), (std::vector<std::int64_t>{5, 6}));
+}
+
 TEST_F(Training, KeepsTheNewestAndTheBestCheckpoints) {
   config_.train.keep_checkpoints = 2;
   const TrainingResult result = train("run", false);

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -107,6 +108,26 @@ TEST_F(Training, EveryWayOfTrainingResumesExactly) {
   train("cut", true, 8);
   train("cut", true);
   expect_same_end("whole", "cut");
+}
+
+TEST_F(Training, TheBestEvaluationIsThatOfTheLowestLoss) {
+  config_.train.eval_every = 1;
+  Trainer::Setup given = setup("run");
+  double lowest = std::numeric_limits<double>::infinity();
+  std::int64_t step_of_lowest = -1, times_best = 0;
+  given.observer.evaluation = [&](const EvaluationReport& report) {
+    EXPECT_EQ(report.best, report.nats_per_token < lowest) << report.step;
+    if (report.nats_per_token >= lowest) return;
+    lowest = report.nats_per_token;
+    step_of_lowest = report.step;
+    ++times_best;
+  };
+  Trainer trainer(given);
+  const TrainerState state = trainer.run().state;
+  EXPECT_GT(times_best, 1) << "nothing was learned";
+  EXPECT_EQ(state.best_step, step_of_lowest);
+  EXPECT_EQ(state.best_eval_nats, lowest);
+  EXPECT_EQ(RunDirectory(folder_ / "run").find_checkpoint("best").step, step_of_lowest);
 }
 
 // Nothing is learned between: so a step of two batches costs the mean of what two steps of one cost.
