@@ -95,6 +95,7 @@ void print_growth(BenchOutput& output, const std::vector<LongRun>& runs, const L
 // Of a model whose content heads are of this kind.
 void print_contents(BenchOutput& output, const LongOptions& options, const fs::path& folder, int threads) {
   for (const std::string& content : options.contents) {
+    if (content == "none") continue;
     const LongRun run =
         train_once(options, folder, {.tokens = options.from, .ranks = 2}, threads, {"attention.content=" + content});
     // What the second half reads of the first; gradients of as many come back.
