@@ -264,26 +264,22 @@ class RoutingAttention(nn.Module):
                 "parametrisation; make that permanent before the layer is copied (torch.nn.utils.prune.remove, "
                 "torch.nn.utils.parametrize.remove_parametrizations, torch.nn.utils.remove_weight_norm)"
             )
-        return {
-            "attributes": kept,
-            "tensors": {name: tensor.detach() for name, tensor in self.state_dict(keep_vars=True).items()},
-            "frozen": [name for name, value in self.named_parameters() if not value.requires_grad],
-        }
+        # The objects themselves: whoever copies knows them again, so weights that were tied stay tied.
+        return {"attributes": kept, "tensors": dict(self.state_dict(keep_vars=True))}
 
     def __setstate__(self, state: Dict[str, Any]) -> None:
         nn.Module.__init__(self)
         self._arguments = state["attributes"]["_arguments"]
         self._build()
         self.__dict__.update(state["attributes"])
+        tensors = state["tensors"]
+        names = [name for name, _ in self._layer.parameters()]
+        for name, (owner, leaf, own) in zip(names, self._own_parameters):
+            own.data = tensors[name].data  # whose memory both have; what is computed with is the parameter
+            owner.register_parameter(leaf, tensors[name])
         with torch.no_grad():
-            for name, tensor in self.state_dict(keep_vars=True).items():
-                value = state["tensors"][name]
-                if tensor.dtype == value.dtype:
-                    tensor.copy_(value)
-                else:
-                    tensor.data = value.clone()
-        for name, value in self.named_parameters():
-            value.requires_grad_(name not in state["frozen"])
+            for name, buffer in self._layer.buffers():
+                buffer.copy_(tensors[name])
 
     def _apply(self, fn: Any) -> RoutingAttention:  # type: ignore[override]
         """`.double()` and the like move weights; what centroids are, the compiled layer knows best."""
@@ -299,6 +295,9 @@ class RoutingAttention(nn.Module):
             parameter.data = fn(parameter.data)
             if parameter.grad is not None:
                 parameter.grad.data = fn(parameter.grad.data)
+        # What other tensors stand in for is of their type.
+        for _, _, own in self._own_parameters:
+            own.data = own.data.to(probe.dtype)
         return self
 
     # -- the pass itself --------------------------------------------------------------------------------

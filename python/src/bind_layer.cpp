@@ -5,9 +5,14 @@
 #include "routing/config/experiment.h"
 #include "routing/config/keys.h"
 #include "routing/core/error.h"
+#include "routing/core/hash.h"
+#include "routing/ops/dense/packed_weights.h"
 
+#include <algorithm>
 #include <cstring>
 #include <map>
+#include <mutex>
+#include <unordered_map>
 #include <utility>
 
 namespace routing::python {
@@ -76,6 +81,34 @@ class Replaced {
   std::vector<std::pair<at::Tensor*, at::Tensor>> places_;
 };
 
+// Weights may be written where torch does not count it: through `.data`, or NumPy's view of them. A layer written in
+// Python reads them anew in every pass, so what was packed of numbers that are no longer there is forgotten. Of all
+// layers together, since layers share weights. It costs a look at each number.
+class UncountedWrites {
+ public:
+  void forget(const std::vector<at::Tensor>& weights) {
+    const std::lock_guard lock(mutex_);
+    if (hashes_.size() > kMost) hashes_.clear();
+    for (const at::Tensor& weight : weights) {
+      const at::Tensor rows = weight.detach().contiguous();
+      const std::uint64_t hash = xxhash64({static_cast<const std::byte*>(rows.data_ptr()), rows.nbytes()});
+      const auto [known, is_new] = hashes_.try_emplace(weight.unsafeGetTensorImpl(), hash);
+      if (is_new || std::exchange(known->second, hash) != hash) forget_packed_weight(weight);
+    }
+  }
+
+ private:
+  // Of tensors that are gone as well: a new one at the same address is looked at like one that has changed.
+  static constexpr std::size_t kMost = 10000;
+  std::mutex mutex_;
+  std::unordered_map<const void*, std::uint64_t> hashes_;
+};
+
+UncountedWrites& uncounted_writes() {
+  static UncountedWrites writes;
+  return writes;
+}
+
 struct LayerInputs {
   at::Tensor input, memory, valid, memory_valid, sample_ids;
   std::uint64_t step = 0;
@@ -92,6 +125,7 @@ class AttentionLayer {
   // What routed heads see is handed to the caller, who gives it back if the pass counts (add_totals).
   LayerForward forward(const LayerInputs& inputs, const Replaced::Pairs& pairs, bool training) {
     const Replaced replaced(*module_, pairs);
+    uncounted_writes().forget(weights_of_pass(pairs));
     module_->train(training);
     LayerTotals kept = take_pending();
     AttentionState state{.memory = inputs.memory,
@@ -156,6 +190,17 @@ class AttentionLayer {
 
  private:
   std::size_t groups() const { return module_->config().head_groups.size(); }
+
+  // What it computes with, in the order of its parameters.
+  std::vector<at::Tensor> weights_of_pass(const Replaced::Pairs& pairs) {
+    std::vector<at::Tensor> weights;
+    for (const at::Tensor& own : module_->parameters()) {
+      const auto pair =
+          std::find_if(pairs.begin(), pairs.end(), [&](const auto& each) { return each.first.is_same(own); });
+      weights.push_back(pair == pairs.end() ? own : pair->second);
+    }
+    return weights;
+  }
 
   MultiHeadAttention module_;
 };

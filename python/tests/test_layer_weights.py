@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import io
+import pickle
 from typing import Callable
 
 import pytest
@@ -68,6 +70,78 @@ def test_one_tensor_may_stand_for_two_weights_of_a_layer() -> None:
         with torch.no_grad():
             plain.value_weight.copy_(plain.query_weight)
         assert torch.equal(tied(x)[0], plain(x)[0])
+
+
+WRITES: dict[str, Callable[[nn.Parameter], object]] = {
+    "data": lambda weight: weight.data.add_(0.05),
+    "init": lambda weight: nn.init.constant_(weight.data, 0.02),
+    "numpy": lambda weight: weight.detach().numpy().__iadd__(0.05),
+    "no_grad": lambda weight: weight.detach().add_(0.05),
+}
+
+
+@pytest.mark.parametrize("how", WRITES)
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_writes_that_torch_does_not_count_are_seen(how: str, precision: str) -> None:
+    module, x = layer(precision=precision), torch.randn(1, 20, 32)
+    for name, weight in module.named_parameters():
+        before = module(x)[0]
+        WRITES[how](weight)
+        now = module(x)[0]
+        assert not torch.equal(now, before), name
+        assert torch.equal(now, copy.deepcopy(module)(x)[0]), name
+        # Nor does the gradient go through what was.
+        module.zero_grad(), (twin := copy.deepcopy(module)).zero_grad()
+        module(x)[0].sum().backward(), twin(x)[0].sum().backward()
+        for (_, mine), (other, theirs) in zip(module.named_parameters(), twin.named_parameters()):
+            assert torch.equal(mine.grad, theirs.grad), f"{name}: {other}"  # type: ignore[arg-type]
+
+
+def copied(module: nn.Module, how: str) -> nn.Module:
+    if how == "deepcopy":
+        return copy.deepcopy(module)
+    if how == "pickle":
+        return pickle.loads(pickle.dumps(module))
+    file = io.BytesIO()
+    torch.save(module, file)
+    file.seek(0)
+    return torch.load(file, weights_only=False)
+
+
+@pytest.mark.parametrize("how", ["deepcopy", "pickle", "torch.save"])
+def test_copies_of_tied_weights_are_tied(how: str) -> None:
+    both = nn.ModuleList([layer(content="local", content_heads=0), layer(content="local", content_heads=0, seed=2)])
+    both[0].value_weight = both[0].query_weight
+    both[1].query_weight = both[0].query_weight
+    both[0].query_weight.requires_grad_(False)
+    twins = copied(both, how)
+    assert twins[0].value_weight is twins[0].query_weight and twins[1].query_weight is twins[0].query_weight
+    assert twins[0].query_weight is not both[0].query_weight and not twins[1].query_weight.requires_grad
+    assert len(list(twins.parameters())) == len(list(both.parameters()))
+    x = torch.randn(1, 20, 32)
+    for modules in (both, twins):
+        modules[0].query_weight.requires_grad_(True)
+        (modules[0](x)[0].square().sum() + modules[1](x)[0].square().sum()).backward()
+        torch.optim.SGD(modules.parameters(), lr=0.1).step()
+    assert twins[0].value_weight is twins[1].query_weight
+    for mine, theirs in zip(both, twins):
+        assert torch.equal(mine(x)[0], theirs(x)[0])
+
+
+@pytest.mark.parametrize("change", ["assigned", "tied", "copied"])
+def test_other_weights_become_double_with_the_layer(change: str) -> None:
+    module, x = layer(content="local", content_heads=0), torch.randn(1, 20, 32)
+    if change == "assigned":
+        module.query_weight = nn.Parameter(module.query_weight.detach() * 2)
+    elif change == "tied":
+        module.value_weight = module.query_weight
+    else:
+        module = copy.deepcopy(module)
+    single = module(x)[0]
+    double = module.double()(x.double())[0]
+    assert double.dtype == torch.double
+    torch.testing.assert_close(double.float(), single, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(module.float()(x)[0], single)
 
 
 class Halved(nn.Module):

@@ -280,10 +280,11 @@ TEST_F(BenchCli, DistributedRowsAgreeWithEachOther) {
 }
 
 TEST_F(BenchCli, LongRowsAgreeWithEachOther) {
-  const Outcome outcome =
-      run("bench long --from 512 --to 1024 --fit-from 512 --ranks 1,2 --contents local,full --threads 2 --json"
-          " --set model.width=64 --set model.layers=2 --set routing.window=16 --set local.window=16"
-          " --set routing.clusters=4 --set train.precision=fp32");
+  const std::string small =
+      " --set model.width=64 --set model.layers=2 --set routing.window=16 --set local.window=16"
+      " --set routing.clusters=4 --set train.precision=fp32";
+  const Outcome outcome = run(
+      "bench long --from 512 --to 1024 --fit-from 512 --ranks 1,2 --contents local,full --threads 2 --json" + small);
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   const std::vector<Json> rows = objects_in(outcome.out);
   ASSERT_EQ(rows.size(), 4U + 2U + 2U + 7U) << outcome.out;
@@ -306,6 +307,9 @@ TEST_F(BenchCli, LongRowsAgreeWithEachOther) {
   for (std::size_t i = 9; i < 15; ++i) {
     EXPECT_LE(rows[i].at("speedup").get<double>(), rows[i].at("ranks").get<double>());
   }
+  const Outcome alone = run("bench long --from 512 --to 512 --ranks 2 --contents none --threads 2 --json" + small);
+  EXPECT_EQ(alone.out.find("long-bytes"), std::string::npos) << alone.out;
+  EXPECT_NE(alone.out.find("long-paper"), std::string::npos) << alone.err;
   expect_refused("bench long --from 512 --to 256", {"--from is 512", "--to 256"});
 }
 

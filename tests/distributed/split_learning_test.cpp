@@ -117,6 +117,11 @@ std::vector<ContentCase> split_cases() {
   of_text.train.sequence_length = 403;
   of_text.patterns.local.relative = RelativePosition::true_offset;
   cases.push_back({"longer", of_text});
+  // One cluster is a list like others: not every token need be in it.
+  ExperimentConfig one_cluster = of_text;
+  one_cluster.routing.routing().clusters = 1;
+  one_cluster.routing.routing().window = 40;
+  cases.push_back({"longer_one_cluster", one_cluster});
   of_text.patterns.local = blocks.patterns.local;
   of_text.patterns.lsh.pattern = LshPattern{.buckets = 4, .rounds = 2, .window = 20};
   of_text.attention.content = PatternKind::lsh;

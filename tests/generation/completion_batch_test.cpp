@@ -107,6 +107,27 @@ TEST(CompletionBatch, PlacesAreGivenInTheOrderOfComing) {
   EXPECT_LE(*std::max_element(decoder.steps().begin(), decoder.steps().end()), 4U);
 }
 
+TEST(CompletionBatch, AReadingThatFailsForAllEndsThoseThatWereReadAndNobodyElse) {
+  FaultyDecoder decoder(make_decoder(model_of("routing")));
+  const auto reference = make_decoder(model_of("routing"));
+  CompletionBatch batch(decoder);
+  const CompletionRequest drawing{.prompt = ids(3, 0), .max_new_tokens = 12};
+  const Asked begun = ask(batch, drawing);
+  batch.advance();
+  std::vector<Asked> read;
+  for (const int first : {20, 50, 90}) read.push_back(ask(batch, {.prompt = ids(30, first), .max_new_tokens = 5}));
+  decoder.fail_readings(1);
+  EXPECT_TRUE(batch.advance());
+  for (const Asked& each : read) EXPECT_FALSE(each.heard->failure.empty());
+  EXPECT_EQ(batch.facts().failed, 3);
+  const CompletionRequest later{.prompt = ids(30, 50), .max_new_tokens = 5};
+  const Asked next = ask(batch, later);
+  finish(batch);
+  expect_equal(alone(*reference, drawing), *begun.heard, "who was drawing goes on");
+  expect_equal(alone(*reference, later), *next.heard, "who comes later is read");
+  EXPECT_EQ(batch.facts().places, 0);
+}
+
 TEST(CompletionBatch, APlaceIsFreeAsSoonAsASampleEnds) {
   const auto decoder = make_decoder(model_of("routing"));
   CompletionBatch batch(*decoder, {.sequences = 2});

@@ -21,6 +21,8 @@ class FaultyDecoder : public Decoder {
   void poison(std::int32_t token) { poison_ = token; }
   // The next so many steps throw although nobody's tokens are at fault.
   void fail_steps(int count) { failing_steps_ = count; }
+  // Likewise of reading pieces of several prompts at once.
+  void fail_readings(int count) { failing_readings_ = count; }
   std::int64_t sequences() const { return static_cast<std::int64_t>(live_.size()); }
   std::int64_t tokens_read() const { return tokens_read_; }
   // Sequences of each step so far.
@@ -38,6 +40,14 @@ class FaultyDecoder : public Decoder {
     std::vector<float> logits = real_->extend(sequence, tokens);
     read(tokens);
     return logits;
+  }
+  std::vector<Extended> extend_each(std::span<const More> pieces) override {
+    std::vector<Extended> all = Decoder::extend_each(pieces);
+    if (failing_readings_ > 0) {
+      --failing_readings_;
+      throw std::bad_alloc();
+    }
+    return all;
   }
   at::Tensor step(std::span<const std::int64_t> sequences, std::span<const std::int32_t> tokens) override {
     steps_.push_back(sequences.size());
@@ -85,6 +95,7 @@ class FaultyDecoder : public Decoder {
   std::set<std::int64_t> live_;
   std::int32_t poison_ = -1;
   int failing_steps_ = 0;
+  int failing_readings_ = 0;
   std::int64_t tokens_read_ = 0;
   std::vector<std::size_t> steps_;
 };

@@ -62,6 +62,7 @@ const std::vector<std::string> kRooms{"routing/core",
                                       "lab/runs",
                                       "lab/heads",
                                       "lab/leak",
+                                      "lab/texts",
                                       "lab/tables",
                                       "lab/bench"};
 

@@ -166,18 +166,21 @@ TEST(MemoryEstimate, AVocabularyOfTheDataCountsAsTheOneThatWillBeMade) {
             estimate_training_memory(experiment({"model.vocab_size=1000"})).weights);
 }
 
-// A piece of the tokens, and for heads without a window the keys and values of those before.
+// A piece of the tokens, and for heads without a window the keys and values of those before, of routed ones the last of
+// each cluster.
 TEST(MemoryEstimate, OfASharedSequenceIsThatOfThePieceAndOfEarlierRows) {
   const auto activations = [](const char* content, const char* ranks) {
     return estimate_training_memory(
                experiment({std::string("attention.content=") + content, "attention.content_layers=all",
-                           std::string("train.sequence_ranks=") + ranks}))
+                           "routing.clusters=8", std::string("train.sequence_ranks=") + ranks}))
         .activations;
   };
   EXPECT_EQ(2 * activations("local", "2"), activations("local", "1"));
   const std::int64_t rows_before = 4 * 512 * 2 * 2 * 2 * 32 * 4;  // tokens, layers, heads, keys and values, float32
-  EXPECT_EQ(activations("routing", "2"), activations("routing", "1") / 2 + rows_before);
-  EXPECT_EQ(activations("routing", "4"), activations("routing", "1") / 4 + rows_before / 2 * 3);
+  EXPECT_EQ(activations("full", "2"), activations("full", "1") / 2 + rows_before);
+  EXPECT_EQ(activations("full", "4"), activations("full", "1") / 4 + rows_before / 2 * 3);
+  EXPECT_EQ(activations("routing", "2"), activations("routing", "1") / 2 + rows_before) << "8 clusters of 64";
+  EXPECT_EQ(activations("routing", "4"), activations("routing", "1") / 4 + rows_before) << "and no more than these";
   const MemoryEstimate whole = estimate_training_memory(experiment());
   EXPECT_EQ(whole.layer_bytes_a_token,
             estimate_training_memory(experiment({"train.sequence_ranks=2"})).layer_bytes_a_token);

@@ -23,7 +23,7 @@ Command add_bench_long(CLI::App& bench_app, const ProgramOptions& program) {
   model.add({"--preset PRESET", "named experiment to train"}, options->preset);
   model.add(kSettingsOption, options->settings);
   model.add_list(
-      {"--contents LIST", "kinds of content heads whose bytes are compared, at --from tokens over two ranks"},
+      {"--contents LIST", "kinds of content heads whose bytes are compared, at --from tokens over two ranks, or none"},
       options->contents);
   OptionGroup run_group(*app, "Run");
   run_group.add({"--data PATH", "what to train on; default: made-up words"}, options->data);

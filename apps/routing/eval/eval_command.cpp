@@ -43,11 +43,35 @@ void add_recurrence_options(CLI::App& app, EvalOptions& options) {
   recurrence.flag({"--by-recurrence",
                    "also by how far back the tokens before a target last occurred, with 95 % intervals over windows"},
                   options.by_recurrence);
-  recurrence.add({"--against RUN2", "another run on the same windows: differences, paired by window"}, options.against);
   recurrence.add({"--context N", "tokens before a target; default: 8, of words and subwords 2"}, options.context,
                  whole_number(1));
   recurrence.add({"--reach N", "what counts as near; default: the sum of the local windows of all layers"},
                  options.reach, whole_number(1));
+}
+
+void add_comparison_options(CLI::App& app, EvalOptions& options) {
+  OptionGroup comparison(app, "Position and comparison");
+  comparison.flag(
+      {"--by-position",
+       "each path of --data as one sequence: also by the position in it, with 95 % intervals over sequences"},
+      options.by_position);
+  comparison.add({"--against RUN2", "by recurrence or position: another run on the same, and differences in pairs"},
+                 options.against);
+}
+
+void refuse_what_contradicts(const EvalOptions& options) {
+  require<ConfigError>(options.by_recurrence || (options.context == 0 && options.reach == 0),
+                       "--context and --reach are for --by-recurrence; give that too");
+  require<ConfigError>(options.by_recurrence || options.by_position || options.against.empty(),
+                       "--against is for --by-recurrence and --by-position; give one of them too");
+  const int looks = (options.by_recurrence ? 1 : 0) + (options.by_position ? 1 : 0) + (options.nats.empty() ? 0 : 1);
+  require<ConfigError>(looks <= 1, "--nats, --by-recurrence and --by-position are ways to look at single tokens; give ",
+                       "one of them");
+  require<ConfigError>(
+      !options.by_position || (options.sequence_length == 0 && options.stride == 0 && options.memory == 0),
+      "--by-position reads each path of --data as one sequence; leave out --sequence-length, --stride and --memory");
+  require<ConfigError>(options.split_sequence || options.ranks.count == 1, "--ranks is ", options.ranks.count,
+                       ", but the ranks of an evaluation are for --split-sequence; give that too");
 }
 
 }  // namespace
@@ -66,6 +90,7 @@ Command add_eval(CLI::App& program, const ProgramOptions& program_options) {
   add_data_options(*app, *options);
   add_window_options(*app, *options);
   add_recurrence_options(*app, *options);
+  add_comparison_options(*app, *options);
   OptionGroup ranks(*app, "Ranks");
   ranks.flag({"--split-sequence", "split every window over the ranks: for windows that one process does not hold"},
              options->split_sequence);
@@ -76,14 +101,7 @@ Command add_eval(CLI::App& program, const ProgramOptions& program_options) {
   output.add({"--nats FILE", "also what every token cost: a line of JSON per window with tokens and nats"},
              options->nats);
   return {app, [options, &program_options] {
-            require<ConfigError>(
-                options->by_recurrence || (options->against.empty() && options->context == 0 && options->reach == 0),
-                "--against, --context and --reach are for --by-recurrence; give that too");
-            require<ConfigError>(!options->by_recurrence || options->nats.empty(),
-                                 "--nats and --by-recurrence are two ways to look at single tokens; give one of them");
-            require<ConfigError>(options->split_sequence || options->ranks.count == 1, "--ranks is ",
-                                 options->ranks.count,
-                                 ", but the ranks of an evaluation are for --split-sequence; give that too");
+            refuse_what_contradicts(*options);
             refuse_two_sets_of_ranks(options->ranks);
             model_file(options->run, options->checkpoint);  // says at once what is missing
             return engine(program_options).eval(*options, program_options);

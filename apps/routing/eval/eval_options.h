@@ -32,6 +32,7 @@ struct EvalOptions {
   std::int64_t context = 0;
   std::int64_t reach = 0;
   std::string against;
+  bool by_position = false;  // see eval_position.h
 };
 
 }  // namespace routing

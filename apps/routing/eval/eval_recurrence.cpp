@@ -1,6 +1,6 @@
 #include "eval/eval_recurrence.h"
 
-#include "lab/tables/recurrence_report.h"
+#include "lab/texts/recurrence_report.h"
 #include "routing/core/error.h"
 #include "shell/output.h"
 
@@ -10,21 +10,6 @@
 
 namespace routing {
 namespace {
-
-std::string unit_of(TokenKind kind) {
-  switch (kind) {
-    case TokenKind::words:
-      return "bits/word";
-    case TokenKind::subwords:
-      return "bits/subword";
-    case TokenKind::subpixels:
-      return "bits/dim";
-    case TokenKind::automatic:
-    case TokenKind::bytes:
-      break;
-  }
-  return "bits/byte";
-}
 
 // "1.2345  1.2300 to 1.2390", without the interval where too few windows have such targets.
 std::string with_interval(const RecurrenceRow& row) {

@@ -40,6 +40,21 @@ const DatasetPart& chosen_part(const EvalOptions& options, const Dataset& data) 
 
 }  // namespace
 
+std::string unit_of(TokenKind kind) {
+  switch (kind) {
+    case TokenKind::words:
+      return "bits/word";
+    case TokenKind::subwords:
+      return "bits/subword";
+    case TokenKind::subpixels:
+      return "bits/dim";
+    case TokenKind::automatic:
+    case TokenKind::bytes:
+      break;
+  }
+  return "bits/byte";
+}
+
 std::string usual_split(const EvalOptions& options, const ExperimentConfig& config, const fs::path& model) {
   const OtherData other = evaluated_data(options);
   if (is_made_up(config.data.format) || is_own_data(other, config) || is_prepared(options.data)) return "test";

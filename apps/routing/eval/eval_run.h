@@ -16,6 +16,9 @@ namespace routing {
 
 class TrainingDisplay;
 
+// Of what tokens of this kind cost: "bits/byte".
+std::string unit_of(TokenKind kind);
+
 // Where no part is asked for: test of the run's own data, and of others that bring their parts; all of others that come
 // in one piece, because no training has seen any of it.
 std::string usual_split(const EvalOptions& options, const ExperimentConfig& config, const std::filesystem::path& model);

@@ -1,3 +1,4 @@
+#include "eval/eval_position.h"
 #include "eval/eval_recall.h"
 #include "eval/eval_recurrence.h"
 #include "eval/eval_run.h"
@@ -87,7 +88,11 @@ Report report_of(const EvalOptions& options, const Dataset& data, const Likeliho
   if (!missing.empty()) report.line("partial", missing);
   report.fact("sequence_length", likelihood.sequence_length).fact("stride", likelihood.stride);
   if (likelihood.memory > 0) report.fact("memory", likelihood.memory);
-  report.fact("windows", likelihood.windows).line("windows", windows_text(likelihood, data.facts()));
+  report.fact("windows", likelihood.windows);
+  report.line("windows", options.by_position
+                             ? std::to_string(likelihood.windows) + ", each all of a path, the longest of " +
+                                   std::to_string(likelihood.sequence_length) + " tokens"
+                             : windows_text(likelihood, data.facts()));
   if (outcome.ranks > 1) {
     report.fact("ranks", outcome.ranks).fact("bytes_sent", likelihood.bytes_sent);
     report.line("ranks", std::to_string(outcome.ranks) + ", each with a piece of every window; rank 0 sent " +
@@ -170,7 +175,8 @@ fs::path decoder_only_file(const EvalOptions& options, const std::string& run) {
   fs::path path = model_file(run, options.checkpoint);
   const DataFormat format = load_model_config(path).data.format;
   require<ConfigError>(!is_made_up(format), path.string(), ": was trained on made-up data (", to_string(format),
-                       "), whose answers are known by their distance; --by-recurrence is for models of real data");
+                       "), whose answers are known by their distance; --by-recurrence and --by-position are for "
+                       "models of real data");
   return path;
 }
 
@@ -196,8 +202,8 @@ RecurrenceResult evaluate_by_recurrence(const EvalOptions& options, const EvalRu
 
 int run_eval_here(const EvalOptions& given, const ProgramOptions& program, const EvalRank& rank) {
   EvalOptions options = given;
-  const fs::path path =
-      options.by_recurrence ? decoder_only_file(options, options.run) : model_file(options.run, options.checkpoint);
+  const fs::path path = options.by_recurrence || options.by_position ? decoder_only_file(options, options.run)
+                                                                     : model_file(options.run, options.checkpoint);
   const ExperimentConfig trained = load_model_config(path);
   const PassingData passing(options.data);
   options.data = passing.paths();
@@ -220,7 +226,11 @@ int run_eval_here(const EvalOptions& given, const ProgramOptions& program, const
   if (!note.empty()) display.say(note);
   Likelihood likelihood;
   RecurrenceResult recurrence;
-  if (options.by_recurrence) {
+  PositionResult positions;
+  if (options.by_position) {
+    const fs::path against = options.against.empty() ? fs::path() : decoder_only_file(options, options.against);
+    positions = evaluate_by_position(options, path, against, display, rank, likelihood);
+  } else if (options.by_recurrence) {
     recurrence = evaluate_by_recurrence(options, evaluated, display, likelihood);
   } else {
     std::optional<NatsFile> nats_file = leads ? nats_file_of(options) : std::nullopt;
@@ -241,8 +251,10 @@ int run_eval_here(const EvalOptions& given, const ProgramOptions& program, const
                         .ranks = rank.group == nullptr ? 1 : rank.group->size()};
   Report report = report_of(options, data, likelihood, all, outcome);
   if (options.by_recurrence) report.fact("recurrence", recurrence_json(recurrence, evaluated));
+  if (options.by_position) report.fact("positions", positions_json(positions, data.facts().tokens));
   report.print(options.json, 19);
   if (options.by_recurrence && !options.json) print_recurrence(recurrence, evaluated);
+  if (options.by_position && !options.json) print_positions(positions, data.facts().tokens);
   return kDone;
 }
 

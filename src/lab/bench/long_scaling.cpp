@@ -6,7 +6,8 @@ namespace routing::bench {
 
 double network_seconds(const LongModel& model, int ranks) {
   const double n = ranks;
-  const double bytes = 2.0 * (n - 1.0) * model.row_bytes + 2.0 * model.gradient_bytes * (n - 1.0) / n;
+  const double pieces_read = model.reads_all ? n - 1.0 : std::min(1.0, n - 1.0);
+  const double bytes = 2.0 * pieces_read * model.row_bytes + 2.0 * model.gradient_bytes * (n - 1.0) / n;
   return bytes * 8.0 / model.bits_per_second + (n - 1.0) * (model.layers + 2.0) * model.latency_seconds;
 }
 

@@ -5,18 +5,21 @@ namespace routing::bench {
 
 // A step over N machines that share a sequence, each with a piece as long as the one that was measured.
 //
-//   rows(N)      2 (N - 1) R / bandwidth          rows of all earlier pieces come to the last machine, and the
-//   gradients
-//                                                 of all later ones to the first; R bytes of a piece
+//   rows(N)      2 F R / bandwidth                rows of earlier pieces come to the last machine, and the gradients of
+//                                                 later ones to the first; R bytes of a piece. F is N - 1 where heads
+//                                                 read all earlier keys, and 1 where they read the last ones of lists
+//                                                 that a piece fills: what comes is as much then, however many machines
+//                                                 there are
 //   gradients(N) 2 B (N - 1) / N / bandwidth      of the weights, round a ring
 //   step(N)      compute + rows(N) + gradients(N) + (N - 1) (layers + 2) latency; nothing is hidden
 //   speed-up     N compute / step(N): as many more tokens per second as one machine with one piece
 //
-// Computing is taken to cost as much for every piece: true of attention over windows of lists, less so of plans, which
-// a machine makes over all positions up to the end of its piece.
+// Computing is taken to cost as much for every piece: true of attention over windows of lists, which a machine makes of
+// its own tokens and what came.
 struct LongModel {
   double compute_seconds = 0.0;
-  double row_bytes = 0.0;  // of all heads of all layers of a piece, for one later piece
+  double row_bytes = 0.0;  // of all heads of all layers of a piece, for the next one
+  bool reads_all = false;  // heads read all earlier keys, so each piece sends as much to every later one
   double gradient_bytes = 0.0;
   int layers = 1;
   double bits_per_second = 10e9;

@@ -4,8 +4,8 @@
 #pragma once
 
 #include "lab/tables/recall_distance.h"
-#include "lab/tables/recurrence_report.h"
 #include "lab/tables/table_spec.h"
+#include "lab/texts/recurrence_report.h"
 
 #include <cstdint>
 #include <string>

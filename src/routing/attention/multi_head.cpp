@@ -3,7 +3,6 @@
 #include "routing/attention/patterns/recency.h"
 #include "routing/attention/patterns/rotary.h"
 #include "routing/attention/patterns/span.h"
-#include "routing/attention/pieces/earlier_rows.h"
 #include "routing/attention/plan/remembered_tokens.h"
 #include "routing/config/span_heads.h"
 #include "routing/core/error.h"
@@ -32,13 +31,6 @@ bool has_unit_keys(const HeadGroupConfig& group) {
 // Positions before the first query.
 std::int64_t remembered(const AttentionState& state) {
   return state.past.defined() ? state.past.size(1) : first_position(state.piece);
-}
-
-// The rows of the input, of rows that may begin in earlier pieces.
-at::Tensor own_rows(const at::Tensor& rows, const AttentionState& state) {
-  if (state.piece == nullptr) return rows;
-  const std::int64_t tokens = state.piece->end() - state.piece->begin();
-  return rows.narrow(2, rows.size(2) - tokens, tokens);
 }
 
 // As patterns take them: of all positions. Queries of earlier pieces choose nothing; where not even their keys are
@@ -155,6 +147,12 @@ std::vector<at::Tensor> MultiHeadAttentionImpl::split_heads(const at::Tensor& in
   return heads;
 }
 
+at::Tensor MultiHeadAttentionImpl::own_rows(const at::Tensor& rows, const SequencePiece* piece) {
+  if (piece == nullptr) return rows;
+  const std::int64_t tokens = piece->end() - piece->begin();
+  return rows.narrow(2, rows.size(2) - tokens, tokens);
+}
+
 void MultiHeadAttentionImpl::check_call(const at::Tensor& input, const AttentionState& state) const {
   require<InputError>(input.dim() == 3 && input.size(2) == config_.width, config_.name, ": input is ", input.sizes(),
                       ", but must be [batch, tokens, ", config_.width, "]");
@@ -234,21 +232,6 @@ MultiHeadAttentionImpl::QueryKey MultiHeadAttentionImpl::prepare(const Group& gr
   return {queries, group.config.shared_query_key ? shared_keys(group, queries) : prepared_keys(group, mine.k)};
 }
 
-MultiHeadAttentionImpl::PieceRows MultiHeadAttentionImpl::rows_over_pieces(const Group& group, const GroupRows& mine,
-                                                                           const SequencePiece& piece) const {
-  const std::vector<std::int64_t> firsts =
-      first_positions_read(group.pattern->list_rules().value(), group.config.key_shift, piece);
-  const std::int64_t first = firsts.at(static_cast<std::size_t>(piece.number()));
-  const at::Tensor queries = prepared_queries(group, mine.q);
-  if (group.config.shared_query_key) {
-    const at::Tensor all = with_earlier_rows(queries, firsts, piece);
-    return {{all, shared_keys(group, all)}, with_earlier_rows(mine.v, firsts, piece), first};
-  }
-  return {{queries, with_earlier_rows(prepared_keys(group, mine.k), firsts, piece)},
-          with_earlier_rows(mine.v, firsts, piece),
-          first};
-}
-
 MultiHeadAttentionImpl::Attended MultiHeadAttentionImpl::attended_rows(const Group& group, const QueryKey& chosen) {
   const bool shift = group.config.key_shift == 1;
   const bool same = chosen.k.is_same(chosen.q);
@@ -294,39 +277,48 @@ GroupProbe MultiHeadAttentionImpl::make_probe(const Group& group, const QueryKey
           .recency = options.recency};
 }
 
-at::Tensor MultiHeadAttentionImpl::attend_group(std::size_t index, const PieceRows& rows, AttentionState& state,
-                                                const TokenLayout& layout) {
+MultiHeadAttentionImpl::Prepared MultiHeadAttentionImpl::prepare_group(std::size_t index, const PieceRows& rows,
+                                                                       AttentionState& state,
+                                                                       const TokenLayout& layout) {
   const Group& group = groups_[index];
   const QueryKey& chosen = rows.chosen;
   // What the pattern chooses by; shifted keys choose as the queries they are.
   const at::Tensor separate_keys = group.config.shared_query_key ? at::Tensor() : chosen.k;
   if (!state.reuse_plans) {
-    state.plans.push_back(
-        group.pattern->plan({.layout = layout,
-                             .queries = with_rows_before(choosing_rows(group, chosen).detach(), rows.first, layout),
-                             .keys = separate_keys.defined() ? separate_keys.detach() : separate_keys,
-                             .training = is_training(),
-                             .step = state.step,
-                             .sample_ids = state.sample_ids,
-                             .remembered = remembered(state)}));
-    if (state.piece != nullptr) {
-      state.plans.back() = with_rows_from(state.plans.back(), state.piece->begin(), rows.first);
-    }
+    Plan& plan = state.plans[index];
+    plan = group.pattern->plan({.layout = layout,
+                                .queries = with_rows_before(choosing_rows(group, chosen).detach(), rows.first, layout),
+                                .keys = separate_keys.defined() ? separate_keys.detach() : separate_keys,
+                                .training = is_training(),
+                                .step = state.step,
+                                .sample_ids = state.sample_ids,
+                                .remembered = remembered(state)});
+    if (state.piece != nullptr) plan = with_rows_from(plan, state.piece->begin(), rows.first);
   }
   Attended attended = attended_rows(group, chosen);
   QueryKey& qk = attended.query_key;
   if (state.piece != nullptr) {
     // Where a key is its query they are two tensors from here on.
-    qk.q = own_rows(qk.q, state);
-    attended.chosen_queries = own_rows(attended.chosen_queries, state);
+    qk.q = own_rows(qk.q, state.piece);
+    attended.chosen_queries = own_rows(attended.chosen_queries, state.piece);
   }
+  add_auxiliary_loss(index, choosing_rows(group, {attended.chosen_queries, own_rows(chosen.k, state.piece)}),
+                     separate_keys.defined() ? own_rows(separate_keys, state.piece) : separate_keys, state);
+  return {qk, rows.values};
+}
+
+void MultiHeadAttentionImpl::add_auxiliary_loss(std::size_t index, const at::Tensor& choosing,
+                                                const at::Tensor& separate_keys, AttentionState& state) const {
+  if (!is_training()) return;
+  const at::Tensor loss = groups_[index].pattern->auxiliary_loss(choosing, separate_keys, state.plans[index]);
+  if (loss.defined()) state.auxiliary_loss = state.auxiliary_loss.defined() ? state.auxiliary_loss + loss : loss;
+}
+
+at::Tensor MultiHeadAttentionImpl::attend_group(std::size_t index, const Prepared& prepared,
+                                                AttentionState& state) const {
+  const Group& group = groups_[index];
+  const QueryKey& qk = prepared.query_key;
   if (state.keep_probes && !is_training()) state.probes.push_back(make_probe(group, qk, state.plans[index]));
-  if (is_training()) {
-    const at::Tensor choosing = choosing_rows(group, {attended.chosen_queries, own_rows(chosen.k, state)});
-    const at::Tensor loss = group.pattern->auxiliary_loss(
-        choosing, separate_keys.defined() ? own_rows(separate_keys, state) : separate_keys, state.plans[index]);
-    if (loss.defined()) state.auxiliary_loss = state.auxiliary_loss.defined() ? state.auxiliary_loss + loss : loss;
-  }
   AttendOptions options = attend_options(group, qk.q.options());
   options.precision = state.precision;
   if (state.wants_usage && !state.reuse_plans) {
@@ -338,7 +330,7 @@ at::Tensor MultiHeadAttentionImpl::attend_group(std::size_t index, const PieceRo
                        .key = place_.key("attention dropout", {index, state.step}),
                        .sample_ids = state.sample_ids};
   }
-  const at::Tensor output = attend(qk.q, qk.k, rows.values, state.plans[index], options).output;
+  const at::Tensor output = attend(qk.q, qk.k, prepared.values, state.plans[index], options).output;
   const std::int64_t past = state.past.defined() ? state.past.size(1) : 0;
   return past == 0 ? output : output.narrow(2, past, output.size(2) - past);
 }
@@ -378,23 +370,30 @@ std::vector<MultiHeadAttentionImpl::GroupRows> MultiHeadAttentionImpl::group_row
 
 at::Tensor MultiHeadAttentionImpl::forward(const at::Tensor& input, AttentionState& state) {
   check_call(input, state);
-  if (!state.reuse_plans) state.plans.clear();
+  if (!state.reuse_plans) {
+    state.plans.assign(groups_.size(), Plan{});
+    state.readings.assign(groups_.size(), nullptr);
+    state.usage = at::Tensor();
+  }
   state.auxiliary_loss = at::Tensor();
   state.probes.clear();
-  if (!state.reuse_plans) state.usage = at::Tensor();
-  const std::vector<GroupRows> rows = group_rows(input, state);
-  std::vector<at::Tensor> outputs;
+  std::vector<GroupRows> rows = group_rows(input, state);
+  const std::vector<std::int64_t> first_positions(static_cast<std::size_t>(input.size(0)), first_position(state.piece));
   for (std::size_t index = 0; index < groups_.size(); ++index) {
-    const Group& group = groups_[index];
-    const std::vector<std::int64_t> first_positions(static_cast<std::size_t>(input.size(0)),
-                                                    first_position(state.piece));
-    const GroupRows mine = turned_rows(group, rows[index], first_positions);
-    const PieceRows read = state.piece == nullptr ? PieceRows{prepare(group, {mine.q, mine.k}), mine.v}
-                                                  : rows_over_pieces(group, mine, *state.piece);
-    const at::Tensor output = attend_group(index, read, state, layout_for(group, input, state));
-    // Heads inside of tokens, as attention leaves them in memory and the last projection reads them.
-    outputs.push_back(output.transpose(1, 2));
+    rows[index] = turned_rows(groups_[index], rows[index], first_positions);
   }
+  std::vector<at::Tensor> outputs;
+  if (state.piece != nullptr) {
+    outputs = attend_piece(std::move(rows), input, state);
+  } else {
+    for (std::size_t index = 0; index < groups_.size(); ++index) {
+      const Group& group = groups_[index];
+      const PieceRows read{prepare(group, {rows[index].q, rows[index].k}), rows[index].v};
+      outputs.push_back(attend_group(index, prepare_group(index, read, state, layout_for(group, input, state)), state));
+    }
+  }
+  // Heads inside of tokens, as attention leaves them in memory and the last projection reads them.
+  for (at::Tensor& output : outputs) output = output.transpose(1, 2);
   return merge_heads(merge_head_groups(outputs), state.precision);
 }
 

@@ -15,6 +15,7 @@
 #include "routing/attention/cache/piece_exchange.h"
 #include "routing/attention/head_probe.h"
 #include "routing/attention/patterns/pattern.h"
+#include "routing/attention/pieces/list_rows.h"
 #include "routing/attention/pieces/sequence_piece.h"
 #include "routing/attention/routing/centroids.h"
 #include "routing/config/attention.h"
@@ -48,9 +49,11 @@ struct AttentionState {
   // int64 [batch]: identities of the sequences, for dropout and samples of tokens; undefined means 0, 1, 2 ….
   at::Tensor sample_ids = {};
   MatmulPrecision precision = MatmulPrecision::fp32;  // of projections and attention
-  std::uint64_t step = 0;               // counts training forwards: names the draws of dropout and random patterns
-  std::vector<Plan> plans = {};         // one per head group: what the last forward used
-  bool reuse_plans = false;             // attend over `plans` instead of making new ones (activation checkpointing)
+  std::uint64_t step = 0;        // counts training forwards: names the draws of dropout and random patterns
+  std::vector<Plan> plans = {};  // one per head group: what the last forward used
+  // One per head group: what of a piece's plan comes from other pieces, for groups that read by lists.
+  std::vector<std::shared_ptr<const ListReading>> readings = {};
+  bool reuse_plans = false;             // attend over them instead of making new ones (activation checkpointing)
   bool keep_probes = false;             // keep what heads attend with, for analysis; in evaluation only
   std::vector<GroupProbe> probes = {};  // one per head group: those of the last such forward
   // If wanted, a forward leaves how much attention each key got, summed over queries and heads: [batch, keys].
@@ -149,6 +152,8 @@ class MultiHeadAttentionImpl : public torch::nn::Module {
     std::int64_t first = 0;
   };
   PieceRows rows_over_pieces(const Group& group, const GroupRows& mine, const SequencePiece& piece) const;
+  // The rows of the piece, of rows that may begin in earlier ones.
+  static at::Tensor own_rows(const at::Tensor& rows, const SequencePiece* piece);
   static at::Tensor shared_keys(const Group& group, const at::Tensor& queries);
   // What tokens choose their groups by: queries, or those of unit length.
   static at::Tensor choosing_rows(const Group& group, const QueryKey& chosen);
@@ -193,7 +198,26 @@ class MultiHeadAttentionImpl : public torch::nn::Module {
                      at::Tensor& output) const;
   static at::Tensor key_usage(const QueryKey& qk, const Plan& plan, AttendOptions options);
   GroupProbe make_probe(const Group& group, const QueryKey& qk, const Plan& plan) const;
-  at::Tensor attend_group(std::size_t index, const PieceRows& rows, AttentionState& state, const TokenLayout& layout);
+  // What a group attends over, beside its plan in the state.
+  struct Prepared {
+    QueryKey query_key;
+    at::Tensor values;
+  };
+  // Makes the plan, unless it is there.
+  Prepared prepare_group(std::size_t index, const PieceRows& rows, AttentionState& state, const TokenLayout& layout);
+  void add_auxiliary_loss(std::size_t index, const at::Tensor& choosing, const at::Tensor& separate_keys,
+                          AttentionState& state) const;
+  at::Tensor attend_group(std::size_t index, const Prepared& prepared, AttentionState& state) const;
+  // The rows of a piece in a group that reads by lists (pieces/list_rows.h).
+  struct ListedRows {
+    QueryKey chosen;
+    Attended attended;
+    at::Tensor values;
+    at::Tensor last_before;  // shifted keys: what the token before the piece has chosen by, if there is one
+  };
+  ListedRows listed_rows(const Group& group, const GroupRows& mine, const SequencePiece& piece) const;
+  void plan_lists(std::size_t index, const ListedRows& rows, AttentionState& state);
+  std::vector<at::Tensor> attend_piece(std::vector<GroupRows> rows, const at::Tensor& input, AttentionState& state);
 
   AttentionConfig config_;
   LayerPlace place_;

@@ -222,8 +222,8 @@ Reader read_file(const std::string& text, const std::string& origin, const std::
                        " parts; no configuration has such keys");
   const std::optional<std::size_t> stray = line_of_stray_letter(text);
   require<ConfigError>(!stray, origin, ":", stray.value_or(0),
-                       ": not TOML: a letter that is not ASCII stands outside of ",
-                       "quotes and comments; write it in quotes");
+                       ": a letter that is not ASCII stands outside of quotes and comments, or in quotes behind a ",
+                       "backslash; write it in quotes, with a text that goes on behind a backslash on one line");
   try {
     reader.read(toml::parse(text), "");
   } catch (const toml::parse_error& error) {

@@ -38,7 +38,7 @@ class TotalsExchange {
   std::vector<StepTotals> totals_;
   Extra extra_;
   at::Tensor counts_, sums_;
-  std::unique_ptr<PendingSum> pending_;
+  std::unique_ptr<PendingWork> pending_;
 };
 
 // What routed heads saw in an evaluation whose batches were spread over ranks: afterwards each rank has the totals of

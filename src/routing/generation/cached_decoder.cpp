@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <utility>
 
 namespace routing {
@@ -94,17 +95,25 @@ class CachedDecoder : public ModelDecoder {
         all[i].error = std::current_exception();
       }
     }
-    // A new one reads its start as well.
-    const ModelCache::Parts parts(cache_, sequences, static_cast<std::int64_t>(longest) + 1);
-    parallel_for(0, count, 1, [&](std::int64_t first, std::int64_t last) {
-      for (auto i = static_cast<std::size_t>(first); i < static_cast<std::size_t>(last); ++i) {
-        if (all[i].error) continue;
-        try {
-          all[i].logits = read_on(pieces[i].sequence, pieces[i].tokens);
-        } catch (...) {
-          all[i].error = std::current_exception();
-        }
+    const auto read_one = [&](std::size_t i) {
+      if (all[i].error) return;
+      try {
+        all[i].logits = read_on(pieces[i].sequence, pieces[i].tokens);
+      } catch (...) {
+        all[i].error = std::current_exception();
       }
+    };
+    std::optional<ModelCache::Parts> parts;
+    try {
+      // A new one reads its start as well.
+      parts.emplace(cache_, sequences, static_cast<std::int64_t>(longest) + 1);
+    } catch (...) {
+      // There is no memory for all of them at once; one after the other each fails by itself, or does not.
+      for (std::size_t i = 0; i < pieces.size(); ++i) read_one(i);
+      return all;
+    }
+    parallel_for(0, count, 1, [&](std::int64_t first, std::int64_t last) {
+      for (std::int64_t i = first; i < last; ++i) read_one(static_cast<std::size_t>(i));
     });
     return all;
   }

@@ -247,7 +247,19 @@ void CompletionBatch::read_pieces() {
     pieces.push_back(
         {request->sequence, prompt.subspan(static_cast<std::size_t>(request->read), static_cast<std::size_t>(tokens))});
   }
-  std::vector<Decoder::Extended> read = decoder_->extend_each(pieces);
+  std::vector<Decoder::Extended> read;
+  try {
+    read = decoder_->extend_each(pieces);
+  } catch (...) {
+    // Nobody knows how far they came.
+    const std::string reason = words_of_error(std::current_exception());
+    for (const std::uint64_t number : numbers) {
+      if (find(number) == nullptr) continue;  // the listener of another has cancelled it
+      std::erase(reading_, number);
+      fail(number, reason);
+    }
+    return;
+  }
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     const std::shared_ptr<Request> request = find(numbers[i]);
     if (request == nullptr) continue;  // the listener of another has cancelled it

@@ -113,18 +113,26 @@ std::int64_t attention_bytes(const AttentionConfig& attention, const Kept& kept)
   return bytes + side_by_side_bytes(attention, kept);
 }
 
-// Keys and values of earlier pieces that a layer keeps, for each token before the last piece. Those of windows do not
-// count.
-std::int64_t earlier_row_bytes(const ExperimentConfig& config, std::int64_t layer) {
+// Keys and values of earlier pieces that a layer keeps of a sequence that has so many tokens before the last piece.
+// Those of windows do not count.
+std::int64_t earlier_row_bytes(const ExperimentConfig& config, std::int64_t layer, std::int64_t tokens_before) {
   const AttentionConfig attention = attention_of_layer(config, layer);
-  std::int64_t heads = 0;
+  std::int64_t rows = 0;
   for (const HeadGroupConfig& group : attention.head_groups) {
     const bool has_window = std::holds_alternative<LocalPattern>(group.pattern) ||
                             std::holds_alternative<Local2dPattern>(group.pattern) ||
                             std::holds_alternative<SpanPattern>(group.pattern);
-    heads += has_window ? 0 : group.heads;
+    if (has_window) continue;
+    // The last keys of each list, which are all different at worst.
+    std::int64_t read = tokens_before;
+    if (const auto* routing = std::get_if<RoutingPattern>(&group.pattern)) {
+      read = std::min(read, routing->clusters * routing->window);
+    } else if (const auto* lsh = std::get_if<LshPattern>(&group.pattern)) {
+      read = std::min(read, lsh->rounds * lsh->buckets * lsh->window);
+    }
+    rows += group.heads * read;
   }
-  return 2 * heads * head_dim(attention) * kept_numbers(config).attention;
+  return 2 * rows * head_dim(attention) * kept_numbers(config).attention;
 }
 
 std::int64_t layer_bytes(const ExperimentConfig& config, std::int64_t layer) {
@@ -230,7 +238,6 @@ MemoryEstimate estimate_training_memory(const ExperimentConfig& given) {
   const std::int64_t n = config.train.sequence_length;
   const std::int64_t piece = (n + config.train.sequence_ranks - 1) / config.train.sequence_ranks;
   const std::int64_t tokens = config.train.batch_size * piece;
-  const std::int64_t tokens_before = config.train.batch_size * (n - piece);
   std::int64_t all_layers = 0;
   std::int64_t kept_before = 0;
   std::int64_t kept = end_numbers(config.model) * kNumber;
@@ -238,7 +245,7 @@ MemoryEstimate estimate_training_memory(const ExperimentConfig& given) {
   double plans = 0.0;
   for (std::int64_t layer = 0; layer < config.model.layers; ++layer) {
     const std::int64_t bytes = layer_bytes(config, layer);
-    const std::int64_t before = earlier_row_bytes(config, layer);
+    const std::int64_t before = config.train.batch_size * earlier_row_bytes(config, layer, n - piece);
     kept_before = config.model.checkpoint_activations ? std::max(kept_before, before) : kept_before + before;
     all_layers += bytes;
     largest = std::max(largest, bytes);
@@ -249,7 +256,7 @@ MemoryEstimate estimate_training_memory(const ExperimentConfig& given) {
   }
   if (config.model.checkpoint_activations) kept += largest;  // the layer that is computed again
   estimate.plans = static_cast<std::int64_t>(plans * static_cast<double>(tokens));
-  estimate.activations = tokens * kept + tokens_before * kept_before;
+  estimate.activations = tokens * kept + kept_before;
   estimate.layer_bytes_a_token = (all_layers + static_cast<std::int64_t>(plans)) / config.model.layers;
   for (std::int64_t layer = 0; layer < config.model.layers; ++layer) {
     estimate.activations += config.train.batch_size * memory_bytes(config, layer);

@@ -83,7 +83,7 @@ class TrainingRanks {
   std::unique_ptr<RankLog> log_;  // of several ranks
   std::unique_ptr<StepTrace> trace_;
   at::Tensor votes_;  // int64 [2]: of the last step
-  std::unique_ptr<PendingSum> pending_votes_;
+  std::unique_ptr<PendingWork> pending_votes_;
   CommunicationCounts before_step_;
   CommunicationCounts counts_;
   // At the line before in the log.

@@ -9,6 +9,7 @@ namespace {
 // 4 s to compute; rows of 1 GB, gradients of 0.5 GB, over 10 GB/s; 3 layers.
 constexpr LongModel kModel{.compute_seconds = 4.0,
                            .row_bytes = 1e9,
+                           .reads_all = true,
                            .gradient_bytes = 0.5e9,
                            .layers = 3,
                            .bits_per_second = 80e9,
@@ -21,6 +22,14 @@ TEST(LongModel, RowsOfAllOtherPiecesAndGradientsTakeTheirTime) {
   EXPECT_DOUBLE_EQ(network_seconds(kModel, 4), 0.6 + 0.075 + 0.15);
   EXPECT_DOUBLE_EQ(step_seconds(kModel, 4), 4.825);
   EXPECT_DOUBLE_EQ(speedup(kModel, 4), 16.0 / 4.825);
+}
+
+TEST(LongModel, OfListsThatAPieceFillsRowsComeOnceHoweverManyMachines) {
+  LongModel lists = kModel;
+  lists.reads_all = false;
+  EXPECT_DOUBLE_EQ(network_seconds(lists, 2), network_seconds(kModel, 2));
+  EXPECT_DOUBLE_EQ(network_seconds(lists, 4), 0.2 + 0.075 + 0.15);
+  EXPECT_DOUBLE_EQ(step_seconds(lists, 1), 4.0);
 }
 
 TEST(LongModel, RowsAreWhatWasSentBesideGradients) {

@@ -57,6 +57,21 @@ TEST_F(PackedWeights, InPlaceChangesAreSeen) {
   EXPECT_EQ(packed_weights_state().entries, 1U + 1U) << "old versions must make room for new ones";
 }
 
+TEST_F(PackedWeights, OfAForgottenWeightNothingIsKeptAndOfOthersAll) {
+  const at::Tensor weight = random_tensor({4, 8}, 4).to(at::kFloat);
+  const at::Tensor other = random_tensor({4, 8}, 5).to(at::kFloat);
+  const auto* kept = &packed_weight(other, WeightUse::forward, DenseType::fp32).contents();
+  const at::Tensor before = routing::linear(input_, weight);
+  packed_weight(weight, WeightUse::data_gradient, DenseType::bf16);
+  weight.data_ptr<float>()[3] += 2.0F;
+  EXPECT_TRUE(routing::linear(input_, weight).equal(before)) << "nobody knows of the write";
+  forget_packed_weight(weight);
+  EXPECT_EQ(packed_weights_state().entries, 1U);
+  EXPECT_TRUE(routing::linear(input_, weight).equal(fresh_product(input_, weight)));
+  EXPECT_FALSE(routing::linear(input_, weight).equal(before));
+  EXPECT_EQ(&packed_weight(other, WeightUse::forward, DenseType::fp32).contents(), kept);
+}
+
 TEST_F(PackedWeights, RaisedVersionMakesWritesThroughPointersSeen) {
   const at::Tensor weight = at::ones({1, 8});
   EXPECT_EQ(routing::linear(at::ones({1, 8}), weight).item<float>(), 8.0F);

@@ -43,6 +43,7 @@ async function request(path: string, options: RequestOptions, accept: string): P
     init.body = JSON.stringify(options.body);
     headers['Content-Type'] = 'application/json';
   }
+  const given = token;
   let answer: Response;
   try {
     answer = await fetch(path, init);
@@ -51,7 +52,11 @@ async function request(path: string, options: RequestOptions, accept: string): P
     throw new ApiError('the server does not answer', 0);
   }
   if (answer.ok) return answer;
-  if (answer.status === 401) wantsToken.value = true;
+  if (answer.status === 401) {
+    // It was asked before the reader gave the token.
+    if (given !== token) return request(path, options, accept);
+    wantsToken.value = true;
+  }
   throw errorOf(answer.status, await answer.text().catch(() => ''), answer.headers.get('Retry-After'));
 }
 

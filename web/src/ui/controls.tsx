@@ -1,6 +1,6 @@
 // The small parts that all views are made of.
 import type {ComponentChildren} from 'preact';
-import {useRef} from 'preact/hooks';
+import {useRef, useState} from 'preact/hooks';
 
 import {advice, messageOf} from '../api/error';
 import {focusIndex, moved} from './roving';
@@ -45,11 +45,13 @@ export function Check(props: {label: string; checked: boolean; onChange: (checke
   );
 }
 
-// A number with its range. What is typed counts when it is complete, and is brought into the range.
+// A number with its range. What is typed counts when it is complete, and is brought into the range; until then it stays as
+// it is, whatever else is rendered meanwhile.
 export function Dial(props: {
   id: string; label: string; value: number; least: number; most: number; step?: number; slider?: boolean; hint?: string;
   onChange: (value: number) => void;
 }) {
+  const [typed, setTyped] = useState<string | undefined>(undefined);
   const step = props.step ?? 1;
   const set = (text: string) => {
     const value = Number(text);
@@ -61,10 +63,12 @@ export function Dial(props: {
   return (
     <div class="dial">
       <label for={props.id}>{props.label}</label>
-      <input id={props.id} type="number" {...range} step={step >= 1 ? step : 'any'} value={props.value}
+      <input id={props.id} type="number" {...range} step={step >= 1 ? step : 'any'} value={typed ?? props.value}
              aria-describedby={props.hint ? `${props.id}-hint` : undefined}
+             onInput={(event) => setTyped(event.currentTarget.value)} onBlur={() => setTyped(undefined)}
              onChange={(event) => {
                set(event.currentTarget.value);
+               setTyped(undefined);
                event.currentTarget.value = String(props.value);
              }} />
       {props.slider === false ? null : (

@@ -6,7 +6,7 @@ import type {Page} from 'playwright-core';
 
 import {setText} from '../../src/views/patterns/pattern_facts';
 import {patternList, patternRows} from '../mock/patterns';
-import {eventually, useBrowser, withPage} from './support';
+import {eventually, eventuallyEqual, eventuallyMatch, hashOf, isDrawn, useBrowser, withPage} from './support';
 
 useBrowser();
 
@@ -15,36 +15,33 @@ const set = (page: Page) => page.locator('.set').innerText();
 const textOf = (keys: number[]) => setText([...new Set(keys)].sort((a, b) => a - b));
 
 test('all patterns are there to choose from, each with its picture', () => withPage('#/patterns', async ({page, mock}) => {
-  await page.locator('.gallery button').first().waitFor();
-  assert.deepEqual(await page.locator('.gallery button').allInnerTexts(), patternList.map((each) => each.name));
-  await eventually(() => mock.requests.filter((each) => each.body['n'] === 32).length === patternList.length, 'thumbnails');
+  await eventuallyEqual(() => page.locator('.gallery button').allInnerTexts(), patternList.map((each) => each.name), 'all patterns');
+  await eventuallyEqual(() => mock.requests.filter((each) => each.body['n'] === 32).length, patternList.length, 'thumbnails');
   await page.getByRole('radio', {name: 'strided'}).click();
   await page.getByRole('heading', {name: 'strided'}).waitFor();
-  assert.match(await page.evaluate(() => location.hash), /pattern=strided/);
+  await eventuallyMatch(() => hashOf(page), /pattern=strided/, 'the address');
 }));
 
 test('the row under the pointer is listed as a set', () => withPage('#/patterns?pattern=local&n=40&window=5', async ({page}) => {
-  await page.locator('.set').waitFor();
   const canvas = page.locator('.matrix canvas');
+  await eventually(() => isDrawn(canvas), 'the matrix');
   const box = (await canvas.boundingBox())!;
   const margin = Math.round(16 * 1.6);
-  const cell = await page.evaluate(([side, edge]) => Math.floor((side! - edge! - 2) / 40), [Math.min(box.width, box.height), margin]);
+  const cell = Math.floor((Math.min(box.width, box.height) - margin - 2) / 40);
   for (const row of [0, 17, 39]) {
-    await page.mouse.move(box.x + margin + cell * 3.5, box.y + margin + cell * (row + 0.5));
-    const keys = rowsOf('local', 40, true, {window: 5})[row]!.keys;
-    await eventually(async () => await set(page) === textOf(keys), `row ${row}`);
+    await canvas.hover({position: {x: margin + cell * 3.5, y: margin + cell * (row + 0.5)}});
+    await eventuallyEqual(() => set(page), textOf(rowsOf('local', 40, true, {window: 5})[row]!.keys), `row ${row}`);
     await page.getByText(`Output ${row} reads`).waitFor();
   }
 }));
 
 test('keys choose rows and columns, and the address keeps the row', () => withPage('#/patterns?pattern=routing,%20nearest&row=30', async ({page}) => {
-  await page.locator('.set').waitFor();
   const rows = rowsOf('routing, nearest', 64);
-  assert.equal(await set(page), textOf(rows[30]!.keys));
+  await eventuallyEqual(() => set(page), textOf(rows[30]!.keys), 'row 30');
   await page.locator('.matrix canvas').focus();
   await page.keyboard.press('ArrowDown');
   await page.keyboard.press('ArrowDown');
-  await eventually(async () => await set(page) === textOf(rows[32]!.keys), 'row 32');
+  await eventuallyEqual(() => set(page), textOf(rows[32]!.keys), 'row 32');
   await page.keyboard.press('ArrowLeft');
   await page.getByText(/Input 31 is (not )?read/).waitFor();
   await page.reload();
@@ -57,13 +54,17 @@ test('numbers and directions change the pattern and what it costs', () => withPa
   await page.getByText(`${pairs(true, 5)} of 820`).waitFor();
   await page.getByRole('radio', {name: 'Bidirectional'}).click();
   await page.getByText(`${pairs(false, 5)} of 1,600`).waitFor();
-  await page.locator('#field-window').fill('12');
-  await page.locator('#field-window').press('Tab');
+  const field = page.locator('#field-window');
+  await field.fill('12');
+  // Half typed, it outlasts what else is rendered.
+  await page.locator('.matrix canvas').hover({position: {x: 100, y: 100}});
+  await page.getByText(/Input \d+ is (not )?read/).waitFor();
+  await field.press('Tab');
   await page.getByText(`${pairs(false, 12)} of 1,600`).waitFor();
-  await page.locator('#field-window').fill('99999');
-  await page.locator('#field-window').press('Tab');
-  assert.equal(await page.locator('#field-window').inputValue(), '256');
-  assert.match(await page.evaluate(() => location.hash), /direction=both&window=256|window=256&direction=both/);
+  await field.fill('99999');
+  await field.press('Tab');
+  await eventuallyEqual(() => field.inputValue(), '256', 'the largest window');
+  await eventuallyMatch(() => hashOf(page), /direction=both&window=256|window=256&direction=both/, 'the address');
 }));
 
 test('the pattern is saved as a list of pairs and as a picture', () => withPage('#/patterns?pattern=fixed&n=16', async ({page}) => {

@@ -9,7 +9,7 @@ import test, {after, before} from 'node:test';
 import type {AttentionAnswer} from '../../src/api/types';
 import {setText} from '../../src/views/patterns/pattern_facts';
 import {longText, passage} from '../mock/made_up_text';
-import {eventually, openPage, useBrowser} from './support';
+import {enterNumber, eventually, eventuallyEqual, openPage, useBrowser} from './support';
 
 const program = process.env['ROUTING'] ?? '';
 const skip = program === '' ? 'ROUTING names no program' : false;
@@ -64,18 +64,19 @@ after(async () => {
 
 test('the playground streams the text that generate writes, and nothing complains', {skip}, async () => {
   const {page, complaints} = await openPage(address, '#/playground?model=first');
-  await page.locator('#set-max_tokens').fill('60');
-  await page.locator('#set-max_tokens').press('Tab');
+  // What is typed before the model is known would be gone when it comes.
+  await page.locator('.actions .main:enabled').waitFor();
+  await enterNumber(page, '#set-max_tokens', 60);
   await page.getByLabel('Text', {exact: true}).fill('The ferry');
   await page.getByRole('button', {name: 'Generate'}).first().click();
   await page.getByRole('button', {name: 'Continue'}).waitFor();
   const run = path.join(folder, 'runs', 'first');
   const written = execFileSync(program, ['generate', run, '--prompt', 'The ferry', '-n', '60', '--quiet', '--threads', '1'], {encoding: 'utf8'});
-  const units = await page.locator('.token-text [data-index]').evaluateAll((all) => all.map((each) => each.textContent).join(''));
-  assert.equal(units.trimEnd(), `The ferry${written}`.trimEnd());
+  const units = () => page.locator('.token-text [data-index]').evaluateAll((all) => all.map((each) => each.textContent).join('').trimEnd());
+  await eventuallyEqual(units, `The ferry${written}`.trimEnd(), 'the same text');
   await page.getByText('60 tokens drawn').waitFor();
   await page.locator('.word').nth(3).hover();
-  assert.ok(await page.locator('.alternatives button').count() >= 8);
+  await eventually(async () => await page.locator('.alternatives button').count() >= 8, 'what else was likely');
   assert.deepEqual(complaints, []);
   await page.close();
 });
@@ -93,7 +94,7 @@ test('the attention of a token is what analyze attention says', {skip}, async ()
                          .map((read) => [read.weight.toFixed(4), read.position < 0 ? '' : String(read.position)]);
     const shown = () => page.locator('.reads tbody tr').evaluateAll((rows) => rows.map((row) =>
       [row.querySelector('.weight span:last-child')!.textContent!, row.children[2]!.textContent!.replaceAll(',', '')]));
-    await eventually(async () => JSON.stringify(await shown()) === JSON.stringify(expected), `the weights of head ${head.head}`);
+    await eventuallyEqual(shown, expected, `the weights of head ${head.head}`);
   }
   assert.deepEqual(complaints, []);
   await page.close();
@@ -102,16 +103,16 @@ test('the attention of a token is what analyze attention says', {skip}, async ()
 test('clusters of every token are shown of a routed head', {skip}, async () => {
   const {page, complaints} = await openPage(address, '#/attention?model=first&at=300&by=clusters', {text: passage});
   await page.getByText(/member of cluster \d+|this token is in no cluster/).waitFor();
-  const sizes = await page.locator('.cluster-list button').evaluateAll((all) => all.map((each) => Number(each.lastElementChild!.textContent)));
-  assert.ok(sizes.reduce((sum, size) => sum + size, 0) >= passage.length * 0.9, `${sizes.length} clusters`);
+  const members = () => page.locator('.cluster-list button').evaluateAll((all) =>
+    all.map((each) => Number(each.lastElementChild!.textContent)).reduce((sum, size) => sum + size, 0));
+  await eventually(async () => await members() >= passage.length * 0.9, 'nearly every token in a cluster');
   assert.deepEqual(complaints, []);
   await page.close();
 });
 
 test('a running training appears and moves', {skip}, async () => {
   const {page, complaints} = await openPage(address, '#/training');
-  await page.locator('.runs tbody tr').first().waitFor();
-  assert.equal(await page.locator('.runs tbody tr').count(), 1);
+  await eventuallyEqual(() => page.locator('.runs tbody tr').count(), 1, 'the only run');
   await page.locator('.heat-plot').first().waitFor();
   await page.locator('.sample-text').first().waitFor();
   const training = start(trainingOptions('second', 100_000));
@@ -132,9 +133,10 @@ test('a running training appears and moves', {skip}, async () => {
 
 test('patterns are those of the library', {skip}, async () => {
   const {page, complaints} = await openPage(address, '#/patterns?pattern=local&n=40&window=6&row=20');
-  await eventually(async () => await page.locator('.set').innerText() === setText([15, 16, 17, 18, 19, 20]), 'the last six inputs');
+  const set = () => page.locator('.set').innerText();
+  await eventuallyEqual(set, setText([15, 16, 17, 18, 19, 20]), 'the last six inputs');
   await page.getByRole('radio', {name: 'Bidirectional'}).click();
-  await eventually(async () => await page.locator('.set').innerText() === '{15–25}', 'both sides');
+  await eventuallyEqual(set, '{15–25}', 'both sides');
   for (const name of await page.locator('.gallery button').allInnerTexts()) {
     await page.getByRole('radio', {name, exact: true}).click();
     await page.getByRole('heading', {name, exact: true}).waitFor();

@@ -4,17 +4,18 @@ import {readdirSync, statSync} from 'node:fs';
 import test from 'node:test';
 
 import {passage} from '../mock/made_up_text';
-import {openPage, useBrowser, withPage} from './support';
+import {eventually, eventuallyEqual, openPage, useBrowser, withPage} from './support';
 
 useBrowser();
 
+// Each with what is there when everything is.
 const places = [
-  {name: 'playground', hash: '#/playground?model=island/words', ready: '.playground'},
-  {name: 'images', hash: '#/playground?model=pictures', ready: '.drop'},
-  {name: 'attention', hash: '#/attention?model=island/words&at=90', ready: '.reads'},
-  {name: 'clusters', hash: '#/attention?model=island/words&at=90&by=clusters', ready: '.cluster-list'},
-  {name: 'training', hash: '#/training?runs=quickstart,exp/collapsed', ready: '.heat-plot'},
-  {name: 'patterns', hash: '#/patterns', ready: '.set'},
+  {name: 'playground', hash: '#/playground?model=island/words', ready: ['.playground', '.actions .main:enabled']},
+  {name: 'images', hash: '#/playground?model=pictures', ready: ['.drop', '.actions .main:enabled']},
+  {name: 'attention', hash: '#/attention?model=island/words&at=90', ready: ['.reads', '.text-line']},
+  {name: 'clusters', hash: '#/attention?model=island/words&at=90&by=clusters', ready: ['.cluster-list', '.text-line']},
+  {name: 'training', hash: '#/training?runs=quickstart,exp/collapsed', ready: ['.live', '.readout li', '.heat-plot', '.sample-text']},
+  {name: 'patterns', hash: '#/patterns', ready: ['.gallery', '.set']},
 ];
 
 test('all that is sent is small', () => {
@@ -27,11 +28,11 @@ test('all that is sent is small', () => {
 
 test('the page is painted without waiting for answers', () => withPage('', async ({page}) => {
   await page.locator('.brand').waitFor();
-  const paint = await page.evaluate(() => performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? -1);
-  console.log(`# first paint after ${paint.toFixed(0)} ms`);
-  assert.ok(paint > 0);
-  assert.ok(await page.getByRole('link', {name: 'Patterns'}).isVisible());
-}, {prepare: (mock) => (mock.answerDelay = 4000)}));
+  await page.getByRole('link', {name: 'Patterns'}).waitFor();
+  const paint = () => page.evaluate(() => performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? -1);
+  await eventually(async () => await paint() > 0, 'the first paint');
+  console.log(`# first paint after ${(await paint()).toFixed(0)} ms`);
+}, {prepare: (mock) => (mock.holdAnswersOf = '/')}));
 
 // Text on what lies behind it, and names of what can be used.
 function faults(): string[] {
@@ -79,8 +80,8 @@ for (const [width, height] of [[360, 800], [1440, 900], [3840, 2160]] as const) 
     test(`${width} x ${height}, ${isDark ? 'dark' : 'light'}: text can be read, things have names, nothing sticks out`, async () => {
       for (const place of places) {
         await withPage(place.hash, async ({page}) => {
-          await page.locator(place.ready).first().waitFor();
-          assert.deepEqual(await page.evaluate(faults), [], place.name);
+          for (const part of place.ready) await page.locator(part).first().waitFor();
+          await eventuallyEqual(() => page.evaluate(faults), [], `${place.name} without faults`);
         }, {width, height, isDark, text: passage});
       }
     });
@@ -91,7 +92,9 @@ test('the Tab key reaches everything that can be used, with a visible focus', ()
   await page.locator('.reads').waitFor();
   const reached = new Set<string>();
   for (let presses = 0; presses < 40; ++presses) {
+    const last = await page.evaluateHandle(() => document.activeElement);
     await page.keyboard.press('Tab');
+    await eventually(() => page.evaluate((old) => document.activeElement !== old, last), 'the focus goes on');
     const {name, outline} = await page.evaluate(() => {
       const element = document.activeElement!;
       return {name: element.getAttribute('aria-label') ?? element.textContent ?? '', outline: getComputedStyle(element).outlineStyle};
@@ -109,18 +112,23 @@ test('the skip link leads to the content', () => withPage('', async ({page}) => 
   await page.locator('.playground').waitFor();
   await page.keyboard.press('Tab');
   await page.keyboard.press('Enter');
-  assert.equal(await page.evaluate(() => document.activeElement!.id), 'main');
+  await eventuallyEqual(() => page.evaluate(() => document.activeElement!.id), 'main', 'the focus on the content');
 }));
 
 test('the theme follows the system until one is chosen, and stays chosen', () => withPage('', async ({page}) => {
   const paper = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
-  assert.equal(await paper(), 'rgb(19, 21, 23)');
+  const isChosen = (name: string) => page.getByRole('radio', {name, checked: true}).waitFor();
+  const [light, dark] = ['rgb(252, 252, 250)', 'rgb(19, 21, 23)'];
+  await isChosen('Auto');
+  await eventuallyEqual(paper, dark, "the system's theme");
   await page.getByRole('radio', {name: 'Light'}).click();
-  assert.equal(await paper(), 'rgb(252, 252, 250)');
+  await eventuallyEqual(paper, light, 'the chosen theme');
+  await isChosen('Light');
   await page.reload();
-  assert.equal(await paper(), 'rgb(252, 252, 250)');
+  await isChosen('Light');
+  await eventuallyEqual(paper, light, 'the chosen theme after a reload');
   await page.getByRole('radio', {name: 'Auto'}).click();
-  assert.equal(await paper(), 'rgb(19, 21, 23)');
+  await eventuallyEqual(paper, dark, "the system's theme again");
 }, {isDark: true}));
 
 test('Back and Forward go through the views, and each view remembers its place', () => withPage('#/patterns?pattern=strided', async ({page}) => {
@@ -134,10 +142,12 @@ test('Back and Forward go through the views, and each view remembers its place',
 }));
 
 test('without storage everything works, and nothing is kept', () => withPage('#/playground?model=island/words', async ({page}) => {
+  await page.locator('.actions .main:enabled').waitFor();
   await page.getByLabel('Text', {exact: true}).fill('The ferry');
   await page.keyboard.press('Control+Enter');
   await page.getByRole('button', {name: 'Continue'}).waitFor();
   await page.getByRole('radio', {name: 'Dark'}).click();
+  await page.getByRole('radio', {name: 'Dark', checked: true}).waitFor();
 }, {init: () => {
   for (const name of ['localStorage', 'sessionStorage']) {
     Object.defineProperty(window, name, {get: () => { throw new DOMException('forbidden', 'SecurityError'); }});
@@ -145,18 +155,32 @@ test('without storage everything works, and nothing is kept', () => withPage('#/
 }}));
 
 test('a server that wants a token is given one, once', () => withPage('#/training', async ({page, mock}) => {
-  await page.getByRole('dialog', {name: 'This server wants a token'}).waitFor();
+  const dialog = page.getByRole('dialog', {name: 'This server wants a token'});
+  await dialog.waitFor();
   await page.getByLabel('It is the content of').fill('secret');
   await page.keyboard.press('Enter');
   await page.locator('.run-scroller').waitFor();
+  await eventuallyEqual(() => dialog.count(), 0, 'no question any more');
+  // What was asked without the token is refused only now: that is no reason to ask for it again.
+  const tokens = () => mock.requests.filter((request) => request.path === '/api/runs').map((request) => request.token);
+  await eventuallyEqual(tokens, [undefined], 'one question without a token');
+  mock.letGo();
+  await eventuallyEqual(tokens, [undefined, 'secret'], 'the same once more, with the token');
+  await page.getByText('live', {exact: true}).waitFor();
+  assert.equal(await dialog.count(), 0);
+  const before = mock.requests.length;
   await page.reload();
   await page.locator('.run-scroller').waitFor();
-  assert.equal(await page.getByRole('dialog').count(), 0);
-  assert.ok(mock.requests.length > 0);
-}, {prepare: (mock) => (mock.token = 'secret'), allows: /401/}));
+  await page.getByText('live', {exact: true}).waitFor();
+  const asked = mock.requests.slice(before);
+  assert.ok(asked.length > 0);
+  assert.ok(asked.every((request) => request.token === 'secret'), JSON.stringify(asked));
+  assert.equal(await dialog.count(), 0);
+}, {prepare: (mock) => Object.assign(mock, {token: 'secret', holdAnswersOf: '/api/runs'}), allows: /401/}));
 
 test('a server that is not there is said to be not there, and found when it comes back', () => withPage('', async ({page, mock, address}) => {
-  await page.locator('.playground').waitFor();
+  // The models are known: they are asked for once.
+  await page.locator('.actions .main:enabled').waitFor();
   mock.failures.push({path: '/', status: 0, drop: true});
   await page.getByLabel('Text', {exact: true}).fill('x');
   await page.getByRole('button', {name: 'Generate'}).first().click();

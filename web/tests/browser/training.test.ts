@@ -2,17 +2,34 @@ import assert from 'node:assert/strict';
 import {readFileSync} from 'node:fs';
 import test from 'node:test';
 
-import type {Page} from 'playwright-core';
+import type {Locator, Page} from 'playwright-core';
 
 import {clusterHistoryOf, linesOf, manyRuns, runs} from '../mock/runs';
-import {eventually, useBrowser, withPage} from './support';
+import type {MockServer} from '../mock/server';
+import {colourAt, eventually, eventuallyEqual, eventuallyMatch, hashOf, isDrawn, useBrowser, withPage} from './support';
 
 useBrowser();
 
 const readout = (page: Page, chart: number) => page.locator('.chart').nth(chart).locator('.readout li').allInnerTexts();
+const curves = async (page: Page) => (await readout(page, 0)).length;
 const charts = (page: Page) => page.locator('.chart').count();
+const labelOf = async (plot: Locator) => await plot.getAttribute('aria-label') ?? '';
+const listed = (page: Page) => page.locator('.runs tbody tr').count();
 // The row of a run; its texts as one line.
 const row = (page: Page, id: string) => page.locator('.runs tbody tr', {has: page.getByRole('rowheader', {name: id, exact: true})});
+
+// The page is told of what this run does from now on. That it says "live" is not enough: it listens to the folder before it
+// knows which run to listen to as well.
+const isFollowed = (mock: MockServer, id: string) => eventually(() => mock.isFollowed(id), `somebody who follows ${id}`);
+
+// The newest value of a run, as charts write it.
+function newest(mock: MockServer, id: string, name: string): string {
+  const line = linesOf(mock.runs.find((each) => each.id === id)!).filter((each) => name in each).at(-1)!;
+  return String(Number(Number(line[name]).toPrecision(4)));
+}
+
+const shows = (page: Page, curve: number, value: string, what: string) =>
+  eventually(async () => (await readout(page, 0))[curve]?.includes(value) === true, `${what}: ${value}`);
 
 async function saved(page: Page, label: string, kind: string): Promise<string> {
   await page.getByLabel(`Save ${label}`).first().click();
@@ -22,93 +39,107 @@ async function saved(page: Page, label: string, kind: string): Promise<string> {
 
 test('all runs are listed with state, best value, label and problem, and what trains is shown first', () => withPage('#/training', async ({page}) => {
   await page.locator('.readout li').first().waitFor();
-  assert.equal(await page.locator('.runs tbody tr').count(), runs.length);
-  assert.match(await row(page, 'island/published').innerText(), /finished.*41\.\d+ perplexity\s*selection reads the future/s);
-  assert.match(await row(page, 'pictures').innerText(), /bits per dim\s*causal\s*partial data/);
-  assert.match(await row(page, 'exp/torn').innerText(), /key train.setps does not exist/);
-  assert.ok(await page.getByLabel('Show island/words', {exact: true}).isChecked());
-  assert.ok(await page.getByLabel('Show exp/torn').isDisabled());
+  await eventuallyEqual(() => listed(page), runs.length, 'all runs');
+  await eventuallyMatch(() => row(page, 'island/published').innerText(), /finished.*41\.\d+ perplexity\s*selection reads the future/s, 'a finished run');
+  await eventuallyMatch(() => row(page, 'pictures').innerText(), /bits per dim\s*causal\s*partial data/, 'a run of images');
+  await eventuallyMatch(() => row(page, 'exp/torn').innerText(), /key train.setps does not exist/, 'a run that cannot be read');
+  await eventually(() => page.getByLabel('Show island/words', {exact: true}).isChecked(), 'that what trains is shown');
+  await eventually(() => page.getByLabel('Show exp/torn').isDisabled(), 'that what cannot be read cannot be shown');
 }));
 
 test('a running training moves: the list, the curves and the clusters', () => withPage('#/training?runs=island/words&smooth=0', async ({page, mock}) => {
   await page.getByText('live', {exact: true}).waitFor();
-  await eventually(async () => (await readout(page, 0)).length === 1, 'its curve');
-  const before = await row(page, 'island/words').innerText();
+  await isFollowed(mock, 'island/words');
+  await shows(page, 0, newest(mock, 'island/words', 'train_perplexity'), 'its curve');
+  await eventuallyMatch(() => row(page, 'island/words').innerText(), /12,400/, 'its row');
+  const clusters = page.locator('.heat-plot').first();
+  await eventuallyMatch(() => labelOf(clusters), /24 clusters/, 'its clusters');
+  // The arrow goes to the newest step, and stays there.
+  const newestStep = async () => {
+    await clusters.press('ArrowRight');
+    return /step ([\d,]+),/.exec(await labelOf(clusters))?.[1] ?? '';
+  };
+  await eventuallyEqual(newestStep, '12,400', 'the newest step of its clusters');
   mock.train('island/words', 500);
-  const run = mock.runs.find((each) => each.id === 'island/words')!;
-  await eventually(async () => (await row(page, 'island/words').innerText()) !== before, 'its row');
-  assert.match(await row(page, 'island/words').innerText(), /12,900/);
-  const last = linesOf(run).filter((line) => 'train_perplexity' in line).at(-1)!;
-  await eventually(async () => (await readout(page, 0))[0]!.includes(String(Number(Number(last['train_perplexity']).toPrecision(4)))), 'its last value');
-  await eventually(async () => (await page.locator('.heat-plot').first().getAttribute('aria-label'))!.includes('24 clusters'), 'its clusters');
+  await eventuallyMatch(() => row(page, 'island/words').innerText(), /12,900/, 'its row');
+  await shows(page, 0, newest(mock, 'island/words', 'train_perplexity'), 'its last value');
+  await eventuallyEqual(newestStep, '12,900', 'the newest step of its clusters');
 }));
 
 test('runs that are compared but not followed closely move as well', () => withPage('#/training?runs=quickstart,island/words&focus=quickstart&nats=1&smooth=0', async ({page, mock}) => {
   await page.getByText('live', {exact: true}).waitFor();
-  await eventually(async () => (await readout(page, 0)).length === 2, 'two curves');
-  const before = (await readout(page, 0))[1];
+  await isFollowed(mock, 'quickstart');
+  await eventuallyEqual(() => curves(page), 2, 'two curves');
+  await shows(page, 1, newest(mock, 'island/words', 'train_loss_nats'), 'the other curve');
   mock.train('island/words', 300);
-  await eventually(async () => (await readout(page, 0))[1] !== before, 'the other curve');
+  await shows(page, 1, newest(mock, 'island/words', 'train_loss_nats'), 'the other curve');
 }));
 
 test('the stream of events comes back by itself, and goes on where it was', () => withPage('#/training?runs=island/words&smooth=0', async ({page, mock}) => {
   await page.getByText('live', {exact: true}).waitFor();
-  await eventually(async () => (await readout(page, 0)).length === 1, 'its curve');
+  await isFollowed(mock, 'island/words');
+  await shows(page, 0, newest(mock, 'island/words', 'train_perplexity'), 'its curve');
+  // The server stays away until the page has said so.
+  mock.failures.push({path: '/api/events', status: 0, drop: true});
   mock.dropStreams();
   await page.getByText('trying again in').waitFor();
+  mock.failures = [];
   await page.getByText('live', {exact: true}).waitFor();
-  const before = await readout(page, 0);
+  await isFollowed(mock, 'island/words');
   mock.train('island/words', 200);
-  await eventually(async () => (await readout(page, 0))[0] !== before[0], 'what came after');
+  await shows(page, 0, newest(mock, 'island/words', 'train_perplexity'), 'what came after');
 }, {allows: /ERR_|Failed to load/}));
 
 test('a log that was cut back is read anew', () => withPage('#/training?runs=exp/local&smooth=0', async ({page, mock}) => {
   await page.getByText('live', {exact: true}).waitFor();
-  await eventually(async () => (await readout(page, 0)).length === 1, 'its curve');
+  await isFollowed(mock, 'exp/local');
+  await shows(page, 0, newest(mock, 'exp/local', 'train_bits_per_byte'), 'its curve');
   mock.train('exp/local', -2000);
-  const run = mock.runs.find((each) => each.id === 'exp/local')!;
-  const last = linesOf(run).filter((line) => 'train_bits_per_byte' in line).at(-1)!;
-  await eventually(async () => (await readout(page, 0))[0]!.includes(String(Number(Number(last['train_bits_per_byte']).toPrecision(4)))), 'the value before');
-  run.done += 2000;
+  await shows(page, 0, newest(mock, 'exp/local', 'train_bits_per_byte'), 'the value before');
 }));
 
 test('runs are chosen, found and sorted, and the address keeps what was chosen', () => withPage('#/training?runs=quickstart', async ({page}) => {
   await page.getByLabel('Show exp/routed', {exact: true}).check();
-  await eventually(async () => (await readout(page, 0)).length === 2, 'two curves');
-  assert.match(await page.evaluate(() => location.hash), /runs=quickstart,exp\/routed/);
+  await eventuallyEqual(() => curves(page), 2, 'two curves');
+  await eventuallyMatch(() => hashOf(page), /runs=quickstart,exp\/routed/, 'the address');
   await page.reload();
-  await eventually(async () => (await readout(page, 0)).length === 2, 'two curves after a reload');
+  await eventuallyEqual(() => curves(page), 2, 'two curves after a reload');
   await page.getByLabel('Find runs').fill('perplexity');
-  assert.equal(await page.locator('.runs tbody tr').count(), 0);
+  await eventuallyEqual(() => listed(page), 0, 'no run with this word');
   await page.getByLabel('Find runs').fill('exp rout');
-  assert.equal(await page.locator('.runs tbody tr').count(), 2);
+  await eventuallyEqual(() => listed(page), 2, 'two runs with these words');
   await page.getByLabel('Find runs').fill('');
+  await eventuallyEqual(() => listed(page), runs.length, 'all runs');
+  const names = () => page.locator('.runs tbody th').allInnerTexts();
+  const inOrder = runs.map((run) => run.id).sort();
   await page.getByRole('columnheader', {name: 'Run'}).getByRole('button').click();
-  const names = await page.locator('.runs tbody th').allInnerTexts();
-  assert.deepEqual(names, [...names].sort());
+  await eventuallyEqual(names, inOrder, 'runs by name');
   await page.getByRole('columnheader', {name: 'Run'}).getByRole('button').click();
-  assert.deepEqual(await page.locator('.runs tbody th').allInnerTexts(), names.reverse());
+  await eventuallyEqual(names, [...inOrder].reverse(), 'runs by name, the last first');
   await page.getByRole('button', {name: 'exp/local'}).click();
-  await eventually(async () => (await readout(page, 0)).length === 1, 'only that one');
+  await eventuallyEqual(() => curves(page), 1, 'only that one');
 }));
 
 test('runs of different units have a chart each; nats put them into one', () => withPage('#/training?runs=quickstart,island/words', async ({page}) => {
-  await eventually(async () => await page.locator('.main-chart').count() === 2, 'two charts');
+  await eventuallyEqual(() => page.locator('.main-chart').count(), 2, 'two charts');
   await page.getByLabel('Nats').check();
-  await eventually(async () => await page.locator('.main-chart').count() === 1, 'one chart');
-  assert.match((await page.locator('.main-chart .plot').getAttribute('aria-label'))!, /loss, nats per token by steps/);
+  await eventuallyEqual(() => page.locator('.main-chart').count(), 1, 'one chart');
+  const plot = page.locator('.main-chart .plot');
+  await eventuallyMatch(() => labelOf(plot), /loss, nats per token by steps/, 'what it shows');
   await page.getByRole('radio', {name: 'Tokens'}).click();
-  assert.match((await page.locator('.main-chart .plot').getAttribute('aria-label'))!, /by tokens/);
+  await eventuallyMatch(() => labelOf(plot), /by tokens/, 'what it shows then');
 }));
 
 test('keys and the pointer read values, zoom and come back', () => withPage('#/training?runs=quickstart&smooth=0', async ({page}) => {
   await page.locator('.readout li').first().waitFor();
   const plot = page.locator('.main-chart .plot');
   const last = await readout(page, 0);
+  // Keys go over what is drawn: before, there is nothing to go over.
+  await eventually(() => isDrawn(plot.locator('canvas').first()), 'the chart');
   await plot.focus();
   await page.keyboard.press('ArrowLeft');
   await eventually(async () => (await readout(page, 0))[0] !== last[0], 'a value further left');
-  assert.match((await plot.getAttribute('aria-label'))!, / at 2,\d\d0$/);
+  await eventuallyMatch(() => labelOf(plot), / at 2,\d\d0$/, 'where that is');
   await page.keyboard.press('+');
   await page.getByRole('button', {name: 'Whole axis'}).waitFor();
   await page.keyboard.press('0');
@@ -121,11 +152,11 @@ test('keys and the pointer read values, zoom and come back', () => withPage('#/t
   await page.getByRole('button', {name: 'Whole axis'}).click();
   await page.getByRole('button', {name: 'Whole axis'}).waitFor({state: 'detached'});
   await page.mouse.move(5, 5);
-  await eventually(async () => (await readout(page, 0))[0] === last[0], 'the last value');
+  await eventuallyEqual(() => readout(page, 0), last, 'the last value');
 }));
 
 test('charts are saved as PNG, SVG and CSV with what they show', () => withPage('#/training?runs=quickstart,exp/local', async ({page}) => {
-  await eventually(async () => (await readout(page, 0)).length === 2, 'two curves');
+  await eventuallyEqual(() => curves(page), 2, 'two curves');
   const csv = (await saved(page, 'bits per byte', 'CSV')).split('\r\n');
   assert.equal(csv[0], 'run,kind,steps,bits per byte');
   const lines = linesOf(runs.find((run) => run.id === 'quickstart')!);
@@ -147,16 +178,20 @@ test('clusters are drawn share by share, dead ones said and coloured', () => wit
   const run = runs.find((each) => each.id === 'exp/collapsed')!;
   await page.getByText('20 dead centroids at the last step').waitFor();
   const plot = page.locator('.heat-plot').first();
-  assert.match((await plot.getAttribute('aria-label'))!, /Clusters of layer 3, head 2. 10 of 16 dead now/);
+  await eventuallyMatch(() => labelOf(plot), /Clusters of layer 3, head 2. 10 of 16 dead now/, 'what is dead');
   await plot.focus();
   await page.keyboard.press('ArrowDown');
   const history = clusterHistoryOf(run, 0);
   // The first key goes from the newest step's first cluster to the second.
   const share = history.shares.at(-1)![0]![1]!;
   await page.getByText(`cluster 1: ${(share * 100).toFixed(share >= 0.1 ? 1 : 2)}`).waitFor();
-  const red = await plot.locator('canvas').evaluate((canvas: HTMLCanvasElement) =>
-    [...canvas.getContext('2d')!.getImageData(canvas.width - 8, canvas.height * 0.8, 1, 1).data]);
-  assert.ok(red[0]! > 150 && red[1]! < 100, `a dead cluster is ${red}`);
+  const canvas = plot.locator('canvas');
+  const deadColour = async () => {
+    const [width, height] = await canvas.evaluate((element: HTMLCanvasElement) => [element.width, element.height]);
+    const [red, green] = await colourAt(canvas, width! - 8, Math.floor(height! * 0.8));
+    return red! > 150 && green! < 100 ? 'red' : `red ${red}, green ${green}`;
+  };
+  await eventuallyEqual(deadColour, 'red', 'the colour of a dead cluster');
   const csv = (await saved(page, 'clusters of layer 3, head 2', 'CSV')).split('\r\n');
   assert.equal(csv.length, history.steps.length + 2);
   assert.equal(csv[1], [history.steps[0], ...history.shares[0]![0]!].join(','));
@@ -164,25 +199,24 @@ test('clusters are drawn share by share, dead ones said and coloured', () => wit
 
 test('samples are shown as they were drawn, text and images', () => withPage('#/training?runs=quickstart', async ({page}) => {
   await page.locator('.sample-text').first().waitFor();
-  assert.equal(await page.locator('.drawn-samples li').count(), 4);
-  assert.equal(await page.locator('.drawn-samples h3').first().innerText(), 'step 5,040');
+  const shown = () => page.locator('.drawn-samples li').count();
+  await eventuallyEqual(shown, 4, 'the newest samples');
+  await eventuallyEqual(() => page.locator('.drawn-samples h3').first().innerText(), 'step 5,040', 'the newest step');
   await page.getByRole('button', {name: 'All 10 samples'}).click();
-  assert.equal(await page.locator('.drawn-samples li').count(), 10);
+  await eventuallyEqual(shown, 10, 'all samples');
   await page.getByRole('button', {name: 'pictures'}).click();
   const canvas = page.locator('.drawn-samples canvas').first();
-  await canvas.waitFor();
-  await eventually(() => canvas.evaluate((element: HTMLCanvasElement) => element.width === 96), 'the picture');
+  await eventuallyEqual(() => canvas.evaluate((element: HTMLCanvasElement) => element.width), 96, 'the picture');
 }));
 
 test('configurations show what differs', () => withPage('#/training?runs=quickstart,island/words', async ({page}) => {
   await page.getByText('What differs in the configurations').click();
   await page.getByRole('rowheader', {name: 'train.steps'}).waitFor();
-  assert.equal(await page.locator('.config tbody tr').count(), 1);
+  await eventuallyEqual(() => page.locator('.config tbody tr').count(), 1, 'only what differs');
 }));
 
 test('hundreds of runs stay usable', () => withPage('#/training?runs=none', async ({page}) => {
-  await page.locator('.runs tbody tr').first().waitFor();
-  assert.equal(await page.locator('.runs tbody tr').count(), 400);
+  await eventuallyEqual(() => listed(page), 400, 'the first 400');
   await page.getByText('700 runs').waitFor();
   await page.getByLabel('Find runs').fill('seed-31');
   await page.getByText('10 of 700 runs').waitFor();
@@ -190,5 +224,5 @@ test('hundreds of runs stay usable', () => withPage('#/training?runs=none', asyn
 
 test('an empty folder says how to fill it, and a run without curves draws none', () => withPage('#/training', async ({page}) => {
   await page.getByText('No run is in this folder yet').waitFor();
-  assert.equal(await charts(page), 0);
+  await eventuallyEqual(() => charts(page), 0, 'no charts');
 }, {prepare: (mock) => (mock.runs = [])}));

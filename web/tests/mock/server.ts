@@ -15,18 +15,25 @@ import {clusterHistoryOf, linesOf, runs as usualRuns, samplesOf, summaryOf, type
 export interface Failure { path: string; status: number; message?: string; times?: number; retryAfter?: number; drop?: boolean }
 
 export class MockServer {
-  runs: MockRun[] = [...usualRuns];
+  // Of its own: a run that trains on here stays as it was for the next test.
+  runs: MockRun[] = usualRuns.map((run) => ({...run}));
   models: MockModel[] = [...models];
   failures: Failure[] = [];
-  requests: {path: string; body: Record<string, unknown>}[] = [];
+  requests: {path: string; body: Record<string, unknown>; token: string | undefined}[] = [];
   aborted = 0;
   token: string | undefined;
   millisecondsPerToken = 4;
-  answerDelay = 0;
+  // Milliseconds before an answer.
+  delay = (): number => 0;
   breakStreamAfter = Infinity;
+  // Until letGo(), a stream stands still when it has sent so many tokens or rows, and answers below a path do not come. A
+  // test that looks at something on its way holds it there, however fast or slow the machine is.
+  holdStreamsAt = Infinity;
+  holdAnswersOf: string | undefined;
 
   private readonly streams = new Set<{response: ServerResponse; run: string | null; next: number}>();
   private readonly server: Server;
+  private held: (() => void)[] = [];
 
   constructor(private readonly dist: string) {
     this.server = createServer((request, response) => {
@@ -52,6 +59,17 @@ export class MockServer {
   dropStreams(): void {
     for (const {response} of this.streams) response.destroy();
     this.streams.clear();
+  }
+
+  letGo(): void {
+    this.holdStreamsAt = Infinity;
+    this.holdAnswersOf = undefined;
+    for (const goOn of this.held.splice(0)) goOn();
+  }
+
+  // Whether a page has asked to be told about this run.
+  isFollowed(id: string): boolean {
+    return [...this.streams].some((stream) => stream.run === id);
   }
 
   // A run trains on, and whoever watches is told.
@@ -84,15 +102,27 @@ export class MockServer {
     const where = decodeURIComponent(url.pathname);
     const body = request.method === 'POST' ? JSON.parse(await bodyOf(request)) as Record<string, unknown> : {};
     if (!this.sendsFile(where, response)) {
-      this.requests.push({path: where, body});
-      if (this.answerDelay > 0) await wait(this.answerDelay);
+      const token = request.headers.authorization?.replace(/^Bearer /, '');
+      this.requests.push({path: where, body, token});
+      if (this.holdAnswersOf !== undefined && where.startsWith(this.holdAnswersOf)) await this.standStill();
+      await wait(this.delay());
       const failure = this.failures.find((each) => where.startsWith(each.path));
       if (failure) return this.fail(failure, response);
-      if (this.token !== undefined && request.headers.authorization !== `Bearer ${this.token}`) {
+      if (this.token !== undefined && token !== this.token) {
         return this.refuse(response, 401, 'the token is missing or wrong');
       }
       await this.route(where, url, body, response);
     }
+  }
+
+  private standStill(): Promise<void> {
+    return new Promise((resolve) => this.held.push(resolve));
+  }
+
+  // Between two pieces of a stream.
+  private async pause(sent: number, milliseconds: number): Promise<void> {
+    if (sent >= this.holdStreamsAt) await this.standStill();
+    await wait(milliseconds);
   }
 
   private fail(failure: Failure, response: ServerResponse): void {
@@ -186,8 +216,9 @@ export class MockServer {
     const read = piecesOf(model, prompt).length;
     for (let at = 512; at < read; at += 512) {
       response.write(`: reading ${at} of ${read}\n\n`);
-      await wait(this.millisecondsPerToken * 10);
+      await this.pause(0, this.millisecondsPerToken * 10);
     }
+    await this.pause(0, 0);
     const draws = Array.from({length: count}, (_, index) => drawTokens(model, prompt, seed + 1000 * index));
     let drawn = 0;
     for (let step = 0; step < most && !gone; step += 0) {
@@ -200,8 +231,8 @@ export class MockServer {
                {index, text: next.text, logprobs: logprobsOf(next), finish_reason: null}]});
       }
       step += width;
+      await this.pause(step, this.millisecondsPerToken);
       if (drawn > this.breakStreamAfter) return void response.destroy();
-      if (this.millisecondsPerToken > 0) await wait(this.millisecondsPerToken);
     }
     for (let index = 0; index < count; ++index) {
       send(response, undefined, {choices: [{index, text: '', logprobs: null, finish_reason: 'length'}]});
@@ -216,10 +247,11 @@ export class MockServer {
     const count = Number(body['n'] ?? 1);
     const first = body['image'] ? Number(body['rows'] ?? height / 2) : 0;
     response.writeHead(200, {'Content-Type': 'text/event-stream'});
+    await this.pause(0, 0);
     const rowOf = (index: number, row: number) => pictureRow(Number(body['seed'] ?? 1), index, row, width, height);
     for (let row = first; row < height; ++row) {
       for (let index = 0; index < count; ++index) send(response, undefined, {index, row, values: rowOf(index, row)});
-      await wait(this.millisecondsPerToken * 4);
+      await this.pause(row + 1, this.millisecondsPerToken * 4);
     }
     const data = Array.from({length: count}, (_, index) => ({
       index, b64_json: pngOf(width, height, (row) => rowOf(index, row)).toString('base64'), nats: 2.4 * width * (height - first) * 3}));
@@ -232,7 +264,9 @@ function send(response: ServerResponse, event: string | undefined, data: unknown
   response.write(`${event ? `event: ${event}\n` : ''}data: ${JSON.stringify(data)}\n\n`);
 }
 
-const wait = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds));
+async function wait(milliseconds: number): Promise<void> {
+  if (milliseconds > 0) await new Promise((resolve) => setTimeout(resolve, milliseconds));
+}
 
 async function bodyOf(request: IncomingMessage): Promise<string> {
   const parts: Buffer[] = [];

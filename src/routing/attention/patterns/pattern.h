@@ -50,6 +50,8 @@ struct PlanRequest {
   // So many of the layout's first tokens are remembered ones: keys for the others, and nothing else. What a pattern
   // learns from tokens it learns from the others.
   std::int64_t remembered = 0;
+  // The layout's first token is this one of its sequence: names tokens of samples. Not beside remembered ones.
+  std::int64_t first_position = 0;
 };
 
 // Which lists the key of a token joins.

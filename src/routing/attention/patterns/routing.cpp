@@ -118,15 +118,17 @@ struct SampledToken {
 
 // The tokens that can be in a sample of so many. Priorities name the sequence, the side and the position, not the head:
 // all heads sample the same tokens.
-std::vector<SampledToken> tokens_to_sample(const std::vector<SampledSide>& sides, const at::Tensor& sample_ids,
+std::vector<SampledToken> tokens_to_sample(const std::vector<SampledSide>& sides, const PlanRequest& request,
                                            std::uint64_t key, std::size_t capacity) {
+  const at::Tensor& sample_ids = request.sample_ids;
   std::vector<SampledToken> tokens;
   for (std::size_t side = 0; side < sides.size(); ++side) {
     for (std::int64_t b = 0; b < sides[side].vectors.size(0); ++b) {
       const std::int64_t id = sample_ids.defined() ? sample_ids[b].item<std::int64_t>() : b;
       const StreamKeys priority_of(key, "", {static_cast<std::uint64_t>(id), side});
       for (const std::int32_t position : (*sides[side].valid)[static_cast<std::size_t>(b)]) {
-        tokens.push_back({priority_of(static_cast<std::uint64_t>(position)), side, b, position});
+        tokens.push_back(
+            {priority_of(static_cast<std::uint64_t>(request.first_position + position)), side, b, position});
       }
     }
   }
@@ -138,14 +140,14 @@ std::vector<SampledToken> tokens_to_sample(const std::vector<SampledSide>& sides
   return tokens;
 }
 
-std::vector<TokenSample> sample_tokens(const std::vector<SampledSide>& sides, const at::Tensor& sample_ids,
+std::vector<TokenSample> sample_tokens(const std::vector<SampledSide>& sides, const PlanRequest& request,
                                        const Centroids& centroids) {
   const std::int64_t heads = sides[0].vectors.size(1);
   const auto dim = static_cast<std::size_t>(sides[0].vectors.size(3));
   const std::size_t capacity = centroids.sample_size();
   std::vector<TokenSample> samples(static_cast<std::size_t>(heads), TokenSample(capacity, dim));
   if (capacity == 0) return samples;
-  const std::vector<SampledToken> tokens = tokens_to_sample(sides, sample_ids, centroids.sample_key(), capacity);
+  const std::vector<SampledToken> tokens = tokens_to_sample(sides, request, centroids.sample_key(), capacity);
   parallel_for(0, heads, 1, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t head = first; head < last; ++head) {
       for (const SampledToken& token : tokens) {
@@ -222,7 +224,7 @@ Plan RoutingGroups::make_plan(const PlanRequest& request) {
   if (request.training) {
     std::vector<SampledSide> sides{{queries, of_queries.tokens}};
     if (separate) sides.push_back({keys, of_keys.tokens});
-    step.sample = sample_tokens(sides, request.sample_ids, *centroids_);
+    step.sample = sample_tokens(sides, request, *centroids_);
   }
   centroids_->collect(step, request.training);
 

@@ -38,8 +38,11 @@ at::Tensor rows_before_and_own(const at::Tensor& rows, const Reading& reading) {
   RowExchange& exchange = *piece.exchange;
   const int own = exchange.piece();
   const std::int64_t first = reading.first();
-  const at::Tensor all = at::empty({rows.size(0), rows.size(1), piece.end() - first, rows.size(3)}, rows.options());
-  all.narrow(2, piece.begin() - first, rows.size(2)).copy_(rows);
+  at::Tensor all = rows.detach();
+  if (first < piece.begin()) {
+    all = at::empty({rows.size(0), rows.size(1), piece.end() - first, rows.size(3)}, rows.options());
+    all.narrow(2, piece.begin() - first, rows.size(2)).copy_(rows);
+  }
   for (int from = 0; from < own; ++from) {
     const Positions read = reading.rows(from, own);
     if (read.count() == 0) continue;

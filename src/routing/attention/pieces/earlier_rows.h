@@ -1,5 +1,6 @@
 // Rows of the pieces before one's own, and the way back for their gradients: what attention over a piece of a sequence
-// needs to be trained (sequence_piece.h).
+// needs to be trained (sequence_piece.h), by heads that go by position. Those whose lists go by content read less
+// (list_rows.h).
 //
 //   forward    piece s sends piece t > s those of its rows that t's queries can read
 //   backward   t sends back what it has added to their gradients; s adds what comes, that of the last piece first

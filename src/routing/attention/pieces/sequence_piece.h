@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 namespace routing {
@@ -25,9 +26,13 @@ class RowExchange {
   virtual int piece() const = 0;
   virtual int pieces() const = 0;
 
-  // Contiguous numbers on the CPU.
-  virtual void send(const at::Tensor& numbers, int piece) = 0;
-  virtual void receive(const at::Tensor& numbers, int piece) = 0;
+  // Contiguous numbers on the CPU, on their way until what is returned was called, once, and has come back. What goes
+  // from one piece to another arrives in the order in which it was started.
+  using Arrival = std::function<void()>;
+  virtual Arrival start_send(const at::Tensor& numbers, int piece) = 0;
+  virtual Arrival start_receive(const at::Tensor& numbers, int piece) = 0;
+  void send(const at::Tensor& numbers, int piece) { start_send(numbers, piece)(); }
+  void receive(const at::Tensor& numbers, int piece) { start_receive(numbers, piece)(); }
 };
 
 struct SequencePiece {

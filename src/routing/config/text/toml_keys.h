@@ -14,8 +14,9 @@ namespace routing {
 std::optional<std::size_t> line_of_deep_key(std::string_view toml, std::size_t most);
 
 // The first line on which a letter beyond ASCII stands outside of texts and comments, or in a text behind a backslash,
-// with white space between or without; nothing if there is none. TOML has no letters there. toml++ 3.3 asks whether
-// they are spaces by a function that is undefined for most of them. A byte order mark at the beginning does not count.
+// with white space between or without; nothing if there is none. TOML has no letters there, but for a text that goes on
+// behind a backslash at the end of a line; toml++ 3.3 asks in all of these places whether they are spaces, by a
+// function that is undefined for most of them. A byte order mark at the beginning does not count.
 std::optional<std::size_t> line_of_stray_letter(std::string_view toml);
 
 }  // namespace routing

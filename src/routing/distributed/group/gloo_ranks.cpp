@@ -30,9 +30,9 @@ void wait_for(RankGroup& group, const Action& action) {
   group.counts().waiting_seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-class GlooSum : public PendingSum {
+class GlooWork : public PendingWork {
  public:
-  GlooSum(RankGroup& group, std::vector<at::Tensor> tensors, std::vector<c10::intrusive_ptr<c10d::Work>> work)
+  GlooWork(RankGroup& group, std::vector<at::Tensor> tensors, std::vector<c10::intrusive_ptr<c10d::Work>> work)
       : group_(group), tensors_(std::move(tensors)), work_(std::move(work)) {}
   void wait() override {
     wait_for(group_, [&] {
@@ -45,6 +45,18 @@ class GlooSum : public PendingSum {
   std::vector<at::Tensor> tensors_;
   std::vector<c10::intrusive_ptr<c10d::Work>> work_;
 };
+
+// A message on its way. Where the other rank is gone, starting it fails already.
+template <class Start>
+std::unique_ptr<PendingWork> started(RankGroup& group, std::vector<at::Tensor> tensors, const Start& start) {
+  std::vector<c10::intrusive_ptr<c10d::Work>> work;
+  try {
+    work.push_back(start());
+  } catch (const std::exception& error) {
+    throw_connection_lost(group.rank(), error);
+  }
+  return std::make_unique<GlooWork>(group, std::move(tensors), std::move(work));
+}
 
 // Gloo is a group of processes in libtorch 1, and the backend of one in libtorch 2.
 c10::intrusive_ptr<c10d::ProcessGroup> gloo_group(const c10::intrusive_ptr<c10d::Store>& store,
@@ -89,7 +101,7 @@ GlooRanks::GlooRanks(const TcpRankStore& store, const Place& place, std::shared_
 
 GlooRanks::~GlooRanks() = default;
 
-std::unique_ptr<PendingSum> GlooRanks::start_sum(std::vector<at::Tensor> tensors) {
+std::unique_ptr<PendingWork> GlooRanks::start_sum(std::vector<at::Tensor> tensors) {
   std::vector<c10::intrusive_ptr<c10d::Work>> work;
   for (const at::Tensor& tensor : tensors) {
     check(tensor);
@@ -99,7 +111,7 @@ std::unique_ptr<PendingSum> GlooRanks::start_sum(std::vector<at::Tensor> tensors
     counts().bytes_sent += bytes_of_sum(static_cast<std::int64_t>(tensor.nbytes()), size());
     ++counts().collectives;
   }
-  return std::make_unique<GlooSum>(*this, std::move(tensors), std::move(work));
+  return std::make_unique<GlooWork>(*this, std::move(tensors), std::move(work));
 }
 
 void GlooRanks::broadcast(const at::Tensor& tensor, int from) {
@@ -126,17 +138,17 @@ at::Tensor GlooRanks::gather(const at::Tensor& tensor) {
   return at::stack(outputs[0]);
 }
 
-void GlooRanks::send(const at::Tensor& tensor, int to) {
+std::unique_ptr<PendingWork> GlooRanks::start_send(const at::Tensor& tensor, int to) {
   check(tensor);
   std::vector<at::Tensor> list{tensor};
-  wait_for(*this, [&] { handle_->process_group->send(list, to, 0)->wait(); });
   counts().bytes_sent += static_cast<std::int64_t>(tensor.nbytes());
+  return started(*this, list, [&] { return handle_->process_group->send(list, to, 0); });
 }
 
-void GlooRanks::receive(const at::Tensor& tensor, int from) {
+std::unique_ptr<PendingWork> GlooRanks::start_receive(const at::Tensor& tensor, int from) {
   check(tensor);
   std::vector<at::Tensor> list{tensor};
-  wait_for(*this, [&] { handle_->process_group->recv(list, from, 0)->wait(); });
+  return started(*this, list, [&] { return handle_->process_group->recv(list, from, 0); });
 }
 
 }  // namespace routing

@@ -7,7 +7,7 @@
 namespace routing {
 namespace {
 
-class NoSum : public PendingSum {
+class NothingPending : public PendingWork {
  public:
   void wait() override {}
 };
@@ -56,8 +56,8 @@ void RankGroup::barrier() {
   sum(at::zeros({1}, at::kLong));
 }
 
-std::unique_ptr<PendingSum> OneRank::start_sum(std::vector<at::Tensor> /*tensors*/) {
-  return std::make_unique<NoSum>();
+std::unique_ptr<PendingWork> OneRank::start_sum(std::vector<at::Tensor> /*tensors*/) {
+  return std::make_unique<NothingPending>();
 }
 
 void OneRank::broadcast(const at::Tensor& /*tensor*/, int from) {
@@ -68,11 +68,11 @@ at::Tensor OneRank::gather(const at::Tensor& tensor) {
   return tensor.unsqueeze(0).clone();
 }
 
-void OneRank::send(const at::Tensor& /*tensor*/, int to) {
+std::unique_ptr<PendingWork> OneRank::start_send(const at::Tensor& /*tensor*/, int to) {
   throw InputError("a tensor for rank " + std::to_string(to) + ", but there is only rank 0");
 }
 
-void OneRank::receive(const at::Tensor& /*tensor*/, int from) {
+std::unique_ptr<PendingWork> OneRank::start_receive(const at::Tensor& /*tensor*/, int from) {
   throw InputError("a tensor of rank " + std::to_string(from) + ", but there is only rank 0");
 }
 

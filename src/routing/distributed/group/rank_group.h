@@ -33,10 +33,10 @@ struct CommunicationCounts {
   double waiting_seconds = 0.0;  // in which the thread that trains did nothing else
 };
 
-class PendingSum {
+class PendingWork {
  public:
-  virtual ~PendingSum() = default;
-  // Returns when the tensors hold their sums.
+  virtual ~PendingWork() = default;
+  // Returns when the tensors hold their sums, or what was sent or received is there.
   virtual void wait() = 0;
 };
 
@@ -51,13 +51,16 @@ class RankGroup {
   bool leads() const { return rank_ == 0; }
 
   // Contiguous tensors on the CPU, of equal shapes and types on all ranks; changed in place.
-  virtual std::unique_ptr<PendingSum> start_sum(std::vector<at::Tensor> tensors) = 0;
+  virtual std::unique_ptr<PendingWork> start_sum(std::vector<at::Tensor> tensors) = 0;
   void sum(const at::Tensor& tensor) { start_sum({tensor})->wait(); }
   virtual void broadcast(const at::Tensor& tensor, int from) = 0;
   // [ranks, …]: the tensors of all.
   virtual at::Tensor gather(const at::Tensor& tensor) = 0;
-  virtual void send(const at::Tensor& tensor, int to) = 0;
-  virtual void receive(const at::Tensor& tensor, int from) = 0;
+  // Messages from one rank to another arrive in the order in which they were started, and are received in that order.
+  virtual std::unique_ptr<PendingWork> start_send(const at::Tensor& tensor, int to) = 0;
+  virtual std::unique_ptr<PendingWork> start_receive(const at::Tensor& tensor, int from) = 0;
+  void send(const at::Tensor& tensor, int to) { start_send(tensor, to)->wait(); }
+  void receive(const at::Tensor& tensor, int from) { start_receive(tensor, from)->wait(); }
 
   std::vector<std::string> gather_texts(const std::string& text);
   std::string broadcast_text(const std::string& text, int from);
@@ -88,11 +91,11 @@ class OneRank : public RankGroup {
  public:
   explicit OneRank(std::shared_ptr<RankStatus> status = std::make_shared<RankStatus>())
       : RankGroup(0, 1, std::move(status)) {}
-  std::unique_ptr<PendingSum> start_sum(std::vector<at::Tensor> tensors) override;
+  std::unique_ptr<PendingWork> start_sum(std::vector<at::Tensor> tensors) override;
   void broadcast(const at::Tensor& tensor, int from) override;
   at::Tensor gather(const at::Tensor& tensor) override;
-  void send(const at::Tensor& tensor, int to) override;
-  void receive(const at::Tensor& tensor, int from) override;
+  std::unique_ptr<PendingWork> start_send(const at::Tensor& tensor, int to) override;
+  std::unique_ptr<PendingWork> start_receive(const at::Tensor& tensor, int from) override;
 };
 
 // c10d's ProcessGroupGloo.
@@ -107,11 +110,11 @@ class GlooRanks : public RankGroup {
   GlooRanks(const TcpRankStore& store, const Place& place, std::shared_ptr<RankStatus> status);
   ~GlooRanks() override;
 
-  std::unique_ptr<PendingSum> start_sum(std::vector<at::Tensor> tensors) override;
+  std::unique_ptr<PendingWork> start_sum(std::vector<at::Tensor> tensors) override;
   void broadcast(const at::Tensor& tensor, int from) override;
   at::Tensor gather(const at::Tensor& tensor) override;
-  void send(const at::Tensor& tensor, int to) override;
-  void receive(const at::Tensor& tensor, int from) override;
+  std::unique_ptr<PendingWork> start_send(const at::Tensor& tensor, int to) override;
+  std::unique_ptr<PendingWork> start_receive(const at::Tensor& tensor, int from) override;
 
   const Handle* handle() const override { return handle_.get(); }
 

@@ -37,14 +37,16 @@ struct AttendPlan {
   std::int64_t num_queries = 0;
   std::int64_t num_keys = 0;
   // Row r of q, of the output and of what belongs to them is that of position r + query_origin, row r of k and v that
-  // of position r + key_origin. Not beside key_rows and query_origins.
+  // of position r + key_origin, which is 0 beside key_rows.
   std::int64_t query_origin = 0;
   std::int64_t key_origin = 0;
   const std::int32_t* query_order = nullptr;
   const std::int32_t* key_order = nullptr;
-  // Forward only, for keys that are kept from call to call: row key_rows[x] of k and v is that of key_order[x], and
-  // query row r of unit u is at position r + query_origins[u]. Null means that rows are positions.
+  // Row key_rows[x] of k and v of the unit is that of key_order[x]; null means that rows follow positions. Then k is
+  // not q.
   const std::int32_t* key_rows = nullptr;
+  // Forward only, for keys that are kept from call to call, and not beside query_origin: query row r of unit u is at
+  // position r + query_origins[u].
   const std::int32_t* query_origins = nullptr;  // [batch * heads]
   const std::int64_t* groups = nullptr;         // [groups, 4]
   const std::int64_t* unit_offsets = nullptr;   // [batch * heads + 1]

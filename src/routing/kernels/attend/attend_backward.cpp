@@ -157,9 +157,12 @@ class Gradients {
 }  // namespace
 
 void attend_backward(const AttendProblem& problem, const AttendBackward& call) {
-  require<InputError>(problem.plan.key_rows == nullptr && problem.plan.query_origins == nullptr,
-                      "attend_backward: keys stand elsewhere than at their positions, but only attend_forward can read "
-                      "them there");
+  require<InputError>(
+      problem.plan.query_origins == nullptr,
+      "attend_backward: queries of units begin at different positions, but only attend_forward can read "
+      "them so");
+  require<InputError>(problem.plan.key_rows == nullptr || call.dk.data != call.dq.data,
+                      "attend_backward: keys are queries, but stand elsewhere than at their positions");
   const AttendLoops loops = attend_loops_in_force(problem.rules.bf16);
   const Blocks blocks(problem, loops);
   Gradients gradients(problem, call);

@@ -60,9 +60,9 @@ inline void read_lane_gradients(const Block& block, const BlockGradient& gradien
   }
 }
 
-inline void add_to_row(const GradientRows& to, std::int64_t position, const float* sums, std::int64_t dim) {
-  float* row = to.base + position * to.stride;
-  std::uint8_t& written = to.written[position];
+inline void add_to_row(const GradientRows& to, std::int64_t number, const float* sums, std::int64_t dim) {
+  float* row = to.base + number * to.stride;
+  std::uint8_t& written = to.written[number];
   if (written != 0) {
     for (std::int64_t d = 0; d < dim; ++d) row[d] += sums[d];
   } else {
@@ -81,7 +81,7 @@ inline void add_to_keys(const Tile& tile, const float* weights, const float* row
     dots(weight_rows, tile.count, 1, kLanes, rows + d, stride, sums + d, stride);
   }
   for (std::int64_t j = 0; j < tile.count; ++j) {
-    add_to_row(to, tile.position[j], sums + j * stride, dim);
+    add_to_row(to, tile.row[j], sums + j * stride, dim);
   }
 }
 
@@ -169,8 +169,8 @@ inline void backward(const Block& block, const BlockGradient& gradient, float* s
     Tile tile;
     read_tile(block, lanes, begin, tile);
     for (std::int64_t j = 0; j < tile.count; ++j) {
-      prefetch_row(gradient.dk.base + tile.position[j] * gradient.dk.stride, block.dim);
-      prefetch_row(gradient.dv.base + tile.position[j] * gradient.dv.stride, block.value_dim);
+      prefetch_row(gradient.dk.base + tile.row[j] * gradient.dk.stride, block.dim);
+      prefetch_row(gradient.dv.base + tile.row[j] * gradient.dv.stride, block.value_dim);
     }
     score_tile(block, lanes, tile, memory.q, memory.s);
     probability_gradients(block, lanes, tile, lane, memory);

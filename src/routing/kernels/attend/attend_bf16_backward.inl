@@ -240,11 +240,11 @@ inline void differentiate_tile(const Block& block, const Queries& queries, const
 inline void empty_place(const Block& block, const BlockGradient& gradient, std::int64_t place, const Memory& memory) {
   std::int64_t& begin = memory.ring->begin[place];
   if (begin < 0) return;
-  const std::int32_t* positions = block.key_positions + begin;
+  const std::int32_t* numbers = block.key_rows + begin;
   const std::int64_t count = block.num_keys - begin < kKeyTile ? block.num_keys - begin : kKeyTile;
-  add_to_rows(gradient.dv, positions, count, memory.dv + place * kKeyTile * round_up(block.value_dim, kStep),
+  add_to_rows(gradient.dv, numbers, count, memory.dv + place * kKeyTile * round_up(block.value_dim, kStep),
               block.value_dim, 1.0F);
-  add_to_rows(gradient.dk, positions, count, memory.dk + place * kKeyTile * round_up(block.dim, kStep), block.dim,
+  add_to_rows(gradient.dk, numbers, count, memory.dk + place * kKeyTile * round_up(block.dim, kStep), block.dim,
               block.scale);
   begin = -1;
 }
@@ -254,9 +254,10 @@ inline void pack_place(const Block& block, const Tile& tile, const Memory& memor
   const std::int64_t value_padded = round_up(block.value_dim, kStep);
   const std::int64_t place = place_of(tile.begin);
   const std::int64_t count = round_up(tile.count, kStep);
+  const std::int32_t* numbers = block.key_rows + tile.begin;
   memory.ring->begin[place] = tile.begin;
-  pack_rows(block.k, block.k_halves, block.k_stride, tile.position, tile.count, block.dim, memory.k_rows);
-  pack_rows(block.v, block.v_halves, block.v_stride, tile.position, tile.count, block.value_dim, memory.v_rows);
+  pack_rows(block.k, block.k_halves, block.k_stride, numbers, tile.count, block.dim, memory.k_rows);
+  pack_rows(block.v, block.v_halves, block.v_stride, numbers, tile.count, block.value_dim, memory.v_rows);
   pack_columns(memory.k_rows, count, padded, memory.k_columns + place * kKeyTile * padded / 2, kKeyTile);
   pack_pairs(memory.k_rows, count, padded, memory.k_pairs + place * kKeyTile / 2 * padded);
   pack_columns(memory.v_rows, count, value_padded, memory.v_columns + place * kKeyTile * value_padded / 2, kKeyTile);

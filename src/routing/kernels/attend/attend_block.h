@@ -26,7 +26,7 @@ struct Block {
   std::int64_t dim = 0;
   std::int64_t value_dim = 0;
   float scale = 1.0F;
-  // Of the block's unit: row of position p is base + p * stride.
+  // Of the block's unit: the row of a query at position p is base + p * stride, that of a key where key_rows says.
   const float* q = nullptr;
   const float* k = nullptr;
   const float* v = nullptr;
@@ -89,11 +89,12 @@ struct BlockResult {
   }
 };
 
-// Gradients of one unit, by position. Memory that nobody cleared: the first to come writes a row, others add to it.
+// Gradients of one unit, of queries by position, of keys by row. Memory that nobody cleared: the first to come writes a
+// row, others add to it.
 struct GradientRows {
   float* base = nullptr;
   std::int64_t stride = 0;
-  std::uint8_t* written = nullptr;  // by position
+  std::uint8_t* written = nullptr;  // likewise
 };
 
 // Rows by position, all of the block's unit.

@@ -55,6 +55,7 @@ struct Tile {
   const float* keys[kKeyTile];
   const float* values[kKeyTile];
   std::int32_t position[kKeyTile];
+  std::int32_t row[kKeyTile];
   std::int32_t offset_base[kKeyTile];  // relative offset of lane i = this - center[i]
   std::int64_t start[kKeyTile];        // into the rows of a skewed table
 };
@@ -69,6 +70,7 @@ inline void read_tile(const Block& block, const Lanes& lanes, std::int64_t tile_
     const std::int32_t position = block.key_positions[tile.first + j];
     tile.position[j] = position;
     const std::int64_t row = block.key_rows[tile.first + j];
+    tile.row[j] = block.key_rows[tile.first + j];
     tile.keys[j] = block.k + row * block.k_stride;
     tile.values[j] = block.v + row * block.v_stride;
     prefetch_row(tile.keys[j], block.dim);

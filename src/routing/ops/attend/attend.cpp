@@ -95,6 +95,8 @@ void check_call(const FlatCall& call) {
   check_rows(call.q, "q", call.plan.num_queries, call.plan, call.q);
   check_rows(call.k, "k", call.plan.num_keys, call.plan, call.q);
   check_rows(call.v, "v", call.plan.num_keys, call.plan, call.q);
+  require<InputError>(!call.k.is_same(call.q) || !call.plan.key_rows.defined(),
+                      "attend: k is q, but the plan says that keys stand elsewhere than queries");
   require<InputError>(!call.k.is_same(call.q) || call.plan.query_origin == call.plan.key_origin,
                       "attend: k is q, but rows of queries begin at position ", call.plan.query_origin,
                       " and those of keys at ", call.plan.key_origin);
@@ -202,7 +204,8 @@ FlatCall unflatten(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v
                    c10::string_view merge, double merge_eps, c10::string_view relative,
                    const OptionalTensor& relative_key, const OptionalTensor& relative_value, double dropout,
                    std::int64_t dropout_key, const OptionalTensor& sample_ids, bool bf16, const OptionalTensor& recency,
-                   c10::string_view repeats, std::int64_t query_origin, std::int64_t key_origin) {
+                   c10::string_view repeats, std::int64_t query_origin, std::int64_t key_origin,
+                   const OptionalTensor& key_rows) {
   const auto word = [](c10::string_view text) { return std::string_view(text.data(), text.size()); };
   const auto number = [](OptionalInt value) { return value ? std::optional(*value) : std::nullopt; };
   require<InputError>(q.dim() == 4 && k.dim() == 4, "attend: q has ", q.dim(), " dimensions and k ", k.dim(),
@@ -227,6 +230,7 @@ FlatCall unflatten(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v
                          .repeats = parse_word<RepeatRule>(word(repeats), "repeats")},
                .query_origin = query_origin,
                .key_origin = key_origin,
+               .key_rows = key_rows.value_or(at::Tensor()),
                .seal = seal_of_call};
   call.options = {.scale = scale,
                   .merge = parse_word<Merge>(word(merge), "merge"),
@@ -264,7 +268,7 @@ using AttendSignature = std::tuple<at::Tensor, at::Tensor>(
     const at::Tensor&, const at::Tensor&, const at::Tensor&, const at::Tensor&, OptionalInt, OptionalInt, bool,
     c10::string_view, double, c10::string_view, double, c10::string_view, const OptionalTensor&, const OptionalTensor&,
     double, std::int64_t, const OptionalTensor&, bool, const OptionalTensor&, c10::string_view, std::int64_t,
-    std::int64_t);
+    std::int64_t, const OptionalTensor&);
 
 // Chooses the instance of one of the templates above that has the operator's signature.
 template <class Signature>
@@ -282,7 +286,8 @@ TORCH_LIBRARY(routing, library) {
       "Tensor member_offsets, Tensor member_group, Tensor member_rank, int? lookback, int? lookahead, bool causal, "
       "str self, float scale, str merge, float merge_eps, str relative, Tensor? relative_key, Tensor? relative_value, "
       "float dropout, int dropout_key, Tensor? sample_ids, bool bf16=False, Tensor? recency=None, "
-      "str repeats='every_time', int query_origin=0, int key_origin=0) -> (Tensor output, Tensor lse)");
+      "str repeats='every_time', int query_origin=0, int key_origin=0, Tensor? key_rows=None) -> "
+      "(Tensor output, Tensor lse)");
 }
 
 TORCH_LIBRARY_IMPL(routing, Autograd, library) {
@@ -310,7 +315,7 @@ AttendResult attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& 
       options.merge_eps, word(to_string(options.relative)), if_defined(options.relative_key),
       if_defined(options.relative_value), options.dropout.probability, std::bit_cast<std::int64_t>(options.dropout.key),
       if_defined(options.dropout.sample_ids), options.precision == MatmulPrecision::bf16, if_defined(options.recency),
-      word(to_string(plan.rules.repeats)), plan.query_origin, plan.key_origin);
+      word(to_string(plan.rules.repeats)), plan.query_origin, plan.key_origin, if_defined(plan.key_rows));
   return {output, lse};
 }
 

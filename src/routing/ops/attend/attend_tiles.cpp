@@ -94,6 +94,7 @@ TileBatch pack_tiles(const Plan& plan, const PlanViews& views, std::span<const A
   auto* skipped = skip.data_ptr<std::int64_t>();
   const auto* query_positions = plan.query_order.data_ptr<std::int32_t>();
   const auto* key_positions = plan.key_order.data_ptr<std::int32_t>();
+  const auto* key_rows = plan.key_rows.defined() ? plan.key_rows.data_ptr<std::int32_t>() : nullptr;
   const auto* unit_offsets = plan.unit_offsets.data_ptr<std::int64_t>();
   for (std::int64_t m = 0; m < m_count; ++m) {
     const AttendTile& tile = tiles[static_cast<std::size_t>(m)];
@@ -118,8 +119,10 @@ TileBatch pack_tiles(const Plan& plan, const PlanViews& views, std::span<const A
       valid_slots.push_back(slot);
     }
     for (std::int64_t j = 0; j < tile.num_keys; ++j) {
-      const std::int64_t position = key_positions[range.k_begin + tile.key_first + j];
-      key_row[m * keys + j] = tile.unit * plan.num_keys + position - plan.key_origin;
+      const std::int64_t place = range.k_begin + tile.key_first + j;
+      const std::int64_t position = key_positions[place];
+      key_row[m * keys + j] =
+          tile.unit * plan.num_keys + (key_rows == nullptr ? position - plan.key_origin : key_rows[place]);
       key_position[m * keys + j] = position;
     }
   }

@@ -23,10 +23,25 @@ void check_tensor(const at::Tensor& tensor, const char* name, at::ScalarType typ
   require<InputError>(tensor.is_contiguous(), "plan: ", name, " is not contiguous");
 }
 
-// Positions that have rows.
+// Positions that members may have.
 struct RowRange {
   std::int64_t origin, tokens;
 };
+
+// Keys that stand elsewhere than at their positions: those must not be later than the sequence, and rows must be there.
+void check_key_rows(const Plan& plan) {
+  if (!plan.key_rows.defined()) return;
+  check_tensor(plan.key_rows, "key_rows", at::kInt, 1);
+  require<InputError>(plan.key_origin == 0 && plan.key_rows.size(0) == plan.key_order.size(0), "plan: key_rows names ",
+                      plan.key_rows.size(0), " rows for ", plan.key_order.size(0),
+                      " keys, and rows of keys begin at position ", plan.key_origin,
+                      "; name one for each key, and let key_origin be 0");
+  const auto* rows = plan.key_rows.data_ptr<std::int32_t>();
+  for (std::int64_t place = 0; place < plan.key_rows.size(0); ++place) {
+    require<InputError>(rows[place] >= 0 && rows[place] < plan.num_keys, "plan: key ", place, " stands in row ",
+                        rows[place], ", but there are ", plan.num_keys, " rows of keys");
+  }
+}
 
 // Members of one group: inside the list, inside the sequence, sorted by time, none twice.
 void check_members(const at::Tensor& order, std::int64_t begin, std::int64_t end, RowRange rows, std::int64_t group) {
@@ -94,7 +109,7 @@ void check_index(const Plan& plan) {
 
 // Tensors of inference mode count no versions.
 std::int64_t version_of(const at::Tensor& tensor) {
-  return tensor.is_inference() ? 0 : static_cast<std::int64_t>(tensor._version());
+  return !tensor.defined() || tensor.is_inference() ? 0 : static_cast<std::int64_t>(tensor._version());
 }
 
 }  // namespace
@@ -103,7 +118,8 @@ MemberIndex index_members(const Plan& plan, Side side) {
   const bool queries = side == Side::queries;
   const std::int64_t tokens = queries ? plan.num_queries : plan.num_keys;
   const std::int64_t origin = queries ? plan.query_origin : plan.key_origin;
-  const auto* positions = (queries ? plan.query_order : plan.key_order).data_ptr<std::int32_t>();
+  const at::Tensor& named = queries ? plan.query_order : plan.key_rows.defined() ? plan.key_rows : plan.key_order;
+  const auto* positions = named.data_ptr<std::int32_t>();
   const auto* unit_offsets = plan.unit_offsets.data_ptr<std::int64_t>();
   const std::int64_t units = plan.num_units();
   const auto for_each_member = [&](std::int64_t unit, const auto& visit) {
@@ -153,6 +169,7 @@ void check_plan_lists(const Plan& plan) {
                       plan.query_origin, " of queries and ", plan.key_origin, " of keys, but no position is below 0");
   check_tensor(plan.query_order, "query_order", at::kInt, 1);
   check_tensor(plan.key_order, "key_order", at::kInt, 1);
+  check_key_rows(plan);
   check_tensor(plan.groups, "groups", at::kLong, 2);
   check_tensor(plan.unit_offsets, "unit_offsets", at::kLong, 1);
   require<InputError>(plan.groups.size(1) == 4, "plan: groups has ", plan.groups.size(1),
@@ -174,11 +191,13 @@ void check_plan_lists(const Plan& plan) {
     for (std::int64_t group = first; group < last; ++group) {
       const GroupRange range = group_range(plan, group);
       check_members(plan.query_order, range.q_begin, range.q_end, {plan.query_origin, plan.num_queries}, group);
-      const bool same_members = plan.key_order.is_same(plan.query_order) && range.q_begin == range.k_begin &&
-                                range.q_end == range.k_end && plan.num_queries == plan.num_keys &&
-                                plan.query_origin == plan.key_origin;
+      const RowRange keys = plan.key_rows.defined() ? RowRange{0, plan.query_origin + plan.num_queries}
+                                                    : RowRange{plan.key_origin, plan.num_keys};
+      const bool same_members = !plan.key_rows.defined() && plan.key_order.is_same(plan.query_order) &&
+                                range.q_begin == range.k_begin && range.q_end == range.k_end &&
+                                plan.num_queries == plan.num_keys && plan.query_origin == plan.key_origin;
       if (!same_members) {
-        check_members(plan.key_order, range.k_begin, range.k_end, {plan.key_origin, plan.num_keys}, group);
+        check_members(plan.key_order, range.k_begin, range.k_end, keys, group);
       }
     }
   });
@@ -199,8 +218,8 @@ Plan complete_plan(Plan plan) {
 }
 
 std::array<const at::Tensor*, PlanSeal::kTensors> PlanSeal::tensors_of(const Plan& plan) {
-  return {&plan.query_order,         &plan.key_order,         &plan.groups,          &plan.unit_offsets,
-          &plan.query_index.offsets, &plan.query_index.group, &plan.query_index.rank};
+  return {&plan.query_order,         &plan.key_order,         &plan.groups,           &plan.unit_offsets,
+          &plan.query_index.offsets, &plan.query_index.group, &plan.query_index.rank, &plan.key_rows};
 }
 
 PlanSeal::PlanSeal(const Plan& plan) : plan_(plan) {

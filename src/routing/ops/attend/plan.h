@@ -66,6 +66,9 @@ struct Plan {
   // key_origin: not 0 where the positions before have no rows here (attention/pieces).
   std::int64_t query_origin = 0;
   std::int64_t key_origin = 0;
+  // Where keys stand in k and v in another order than that of their positions: row key_rows[x] of their unit is that of
+  // key_order[x], int32, and key_origin is 0. Undefined means that rows follow positions.
+  at::Tensor key_rows = {};
   std::shared_ptr<const PlanSeal> seal = {};  // of complete_plan; absent for plans from elsewhere
   // Where tokens choose among the groups of their unit, as routed ones do: int32 [batch, heads, tokens], the number of
   // the group that fits best, -1 for padding. attend() does not look at it.
@@ -123,7 +126,7 @@ class PlanSeal {
  private:
   friend Plan complete_plan(Plan plan);
   explicit PlanSeal(const Plan& plan);
-  static constexpr std::size_t kTensors = 7;
+  static constexpr std::size_t kTensors = 8;
   static std::array<const at::Tensor*, kTensors> tensors_of(const Plan& plan);
 
   Plan plan_;

@@ -2,6 +2,7 @@
 #include "routing/ops/attend/plan.h"
 
 #include <algorithm>
+#include <vector>
 
 namespace routing {
 
@@ -14,6 +15,15 @@ at::Tensor Plan::to_dense_masks(std::int64_t sequence, std::int64_t head) const 
   const std::int64_t last_group = unit_offsets.data_ptr<std::int64_t>()[unit + 1];
   const auto* query_positions = query_order.data_ptr<std::int32_t>();
   const auto* key_positions = key_order.data_ptr<std::int32_t>();
+  const auto row_of = [&](std::int64_t key) {
+    return key_rows.defined() ? key_rows.data_ptr<std::int32_t>()[key] : key_positions[key] - key_origin;
+  };
+  // Rows of keys at the positions of queries, -1 where there are none.
+  std::vector<std::int64_t> own_rows(static_cast<std::size_t>(num_queries), -1);
+  for (std::int64_t i = 0; i < num_queries && !key_rows.defined(); ++i) {
+    const std::int64_t row = i + query_origin - key_origin;
+    if (row >= 0 && row < num_keys) own_rows[static_cast<std::size_t>(i)] = row;
+  }
   at::Tensor masks = at::zeros({last_group - first_group, num_queries, num_keys}, at::kBool);
   auto mask = masks.accessor<bool, 3>();
   for (std::int64_t group = first_group; group < last_group; ++group) {
@@ -26,13 +36,14 @@ at::Tensor Plan::to_dense_masks(std::int64_t sequence, std::int64_t head) const 
         const std::int32_t j = key_positions[range.k_begin + rank];
         const bool behind = !rules.lookback || rank >= place - *rules.lookback;
         const bool ahead = !rules.lookahead || rank < place + *rules.lookahead;
-        mask[group - first_group][i - query_origin][j - key_origin] = behind && ahead && (!rules.causal || j <= i);
+        const std::int64_t row = row_of(range.k_begin + rank);
+        mask[group - first_group][i - query_origin][row] = behind && ahead && (!rules.causal || j <= i);
+        if (i == j) own_rows[static_cast<std::size_t>(i - query_origin)] = row;
       }
     }
   }
-  // Rows of the same position; that of a key may not be there.
-  const auto own = [&](std::int64_t i) { return i + query_origin - key_origin; };
-  const auto has_own = [&](std::int64_t i) { return own(i) >= 0 && own(i) < num_keys; };
+  const auto own = [&](std::int64_t i) { return own_rows[static_cast<std::size_t>(i)]; };
+  const auto has_own = [&](std::int64_t i) { return own(i) >= 0; };
   if (rules.self == SelfRule::only_if_alone) {
     for (std::int64_t i = 0; i < num_queries; ++i) {
       bool alone = true;
@@ -81,6 +92,7 @@ bool operator==(const Plan& a, const Plan& b) {
          a.query_order.equal(b.query_order) && a.key_order.equal(b.key_order) && a.groups.equal(b.groups) &&
          a.unit_offsets.equal(b.unit_offsets) && a.query_index.offsets.equal(b.query_index.offsets) &&
          a.query_index.group.equal(b.query_index.group) && a.query_index.rank.equal(b.query_index.rank) &&
+         a.key_rows.defined() == b.key_rows.defined() && (!a.key_rows.defined() || a.key_rows.equal(b.key_rows)) &&
          a.rules == b.rules && a.query_origin == b.query_origin && a.key_origin == b.key_origin;
 }
 

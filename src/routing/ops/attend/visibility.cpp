@@ -88,6 +88,7 @@ kernels::AttendPlan kernel_plan(const Plan& plan, const PlanViews& views) {
           .key_origin = plan.key_origin,
           .query_order = plan.query_order.data_ptr<std::int32_t>(),
           .key_order = plan.key_order.data_ptr<std::int32_t>(),
+          .key_rows = plan.key_rows.defined() ? plan.key_rows.data_ptr<std::int32_t>() : nullptr,
           .groups = plan.groups.data_ptr<std::int64_t>(),
           .unit_offsets = plan.unit_offsets.data_ptr<std::int64_t>(),
           .member_offsets = plan.query_index.offsets.data_ptr<std::int64_t>(),

@@ -82,6 +82,10 @@ class PackedWeights {
     return matrix;
   }
 
+  void forget(const at::Tensor& weight) {
+    const std::lock_guard lock(mutex_);
+    drop_if([&](const Entry& entry) { return entry.key().tensor == weight.unsafeGetTensorImpl(); });
+  }
   PackedWeightsState state() {
     const std::lock_guard lock(mutex_);
     drop_if([](const Entry& entry) { return entry.is_dead(); });
@@ -149,6 +153,10 @@ PackedWeights& packed_weights() {
 
 kernels::PackedMatrix packed_weight(const at::Tensor& weight, WeightUse use, kernels::DenseType type) {
   return packed_weights().get(weight, use, type);
+}
+
+void forget_packed_weight(const at::Tensor& weight) {
+  packed_weights().forget(weight);
 }
 
 PackedWeightsState packed_weights_state() {

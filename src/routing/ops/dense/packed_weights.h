@@ -2,7 +2,7 @@
 //
 // A weight counts as unchanged while it is the same tensor with the same storage and the same version. Torch's own
 // in-place operations raise the version; code that writes through data_ptr() or data() must do so itself
-// (tensor.unsafeGetTensorImpl()->bump_version()), or products go on with the old values.
+// (tensor.unsafeGetTensorImpl()->bump_version()) or forget the weight, or products go on with the old values.
 #pragma once
 
 #include "routing/kernels/dense/dense.h"
@@ -17,6 +17,9 @@ enum class WeightUse { forward, data_gradient };
 
 // weight: float32 on the CPU, [out, in]. Any thread may call.
 kernels::PackedMatrix packed_weight(const at::Tensor& weight, WeightUse use, kernels::DenseType type);
+
+// What is kept of this weight goes: its numbers are others, though its version is not.
+void forget_packed_weight(const at::Tensor& weight);
 
 struct PackedWeightsState {
   std::size_t entries = 0;

@@ -43,7 +43,7 @@ function remember(): void {
 }
 
 export function undo(): void {
-  stop();
+  giveUp();
   const last = before.pop();
   canUndo.value = before.length > 0;
   samples.value = [];
@@ -68,6 +68,13 @@ export function endTyping(): void {
 
 export function stop(): void {
   running?.abort();
+}
+
+// As stop(), but what was drawn is not kept.
+function giveUp(): void {
+  stop();
+  running = undefined;
+  activity.value = {kind: 'idle'};
 }
 
 export function take(index: number): void {
@@ -110,7 +117,7 @@ async function drawFrom(model: string): Promise<void> {
   const chosen = settings.value;
   const start = draft.value;
   const begun = performance.now();
-  const collector = new Collector(start, chosen.n, begun);
+  const collector = new Collector(start, chosen.n, begun, () => running === own);
   problem.value = undefined;
   usage.value = undefined;
   speed.value = undefined;
@@ -150,7 +157,8 @@ class Collector {
   private tokens = 0;
   private frame = 0;
 
-  constructor(private readonly start: readonly Unit[], private readonly count: number, private readonly begun: number) {
+  constructor(private readonly start: readonly Unit[], private readonly count: number, private readonly begun: number,
+              private readonly isWanted: () => boolean) {
     this.drawn = Array.from({length: count}, () => []);
     this.finishes = Array.from({length: count}, () => null);
   }
@@ -175,7 +183,7 @@ class Collector {
   flush(): void {
     cancelAnimationFrame(this.frame);
     this.frame = 0;
-    if (this.first === null) return;
+    if (this.first === null || !this.isWanted()) return;
     const now = performance.now();
     speed.value = {first: (this.first - this.begun) / 1000, tokens: this.tokens, seconds: (now - this.first) / 1000};
     activity.value = {kind: 'drawing'};

@@ -1,4 +1,4 @@
-#include "lab/tables/recurrence_report.h"
+#include "lab/texts/recurrence_report.h"
 
 #include "routing/core/error.h"
 

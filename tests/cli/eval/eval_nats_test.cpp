@@ -58,7 +58,7 @@ TEST_F(CliEvalNats, EveryTokenIsScoredOnceAndTheMeanIsTheLoss) {
   }
   EXPECT_EQ(scored, text_.substr(0, 200));
   EXPECT_NEAR(nats / 200.0, json.at("eval_loss_nats").get<double>(), 1e-6);
-  expect_refused("eval run --nats nats --by-recurrence", {"--nats and --by-recurrence"});
+  expect_refused("eval run --nats nats --by-recurrence", {"--nats, --by-recurrence and --by-position are ways"});
   const Outcome folder = run("eval run --nats no/such/folder --limit-tokens 64");
   EXPECT_EQ(folder.exit_code, 1);
   EXPECT_TRUE(contains(folder.err, "no/such/folder")) << folder.err;
