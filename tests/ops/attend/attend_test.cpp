@@ -320,7 +320,7 @@ TEST(Attend, IsRegisteredAndCallableByName) {
   torch::jit::push(stack, q, q, q, t.query_order, t.key_order, t.groups, t.unit_offsets, t.query_index.offsets,
                    t.query_index.group, t.query_index.rank, c10::IValue(), c10::IValue(), true, "allowed", 0.5, "lse",
                    0.0, "none", c10::IValue(), c10::IValue(), 0.0, 0, c10::IValue(), false,
-                   at::tensor({0.25}, at::kDouble), "every_time", std::int64_t{0}, std::int64_t{0});
+                   at::tensor({0.25}, at::kDouble), "every_time", std::int64_t{0}, std::int64_t{0}, c10::IValue());
   op.callBoxed(stack);
   ASSERT_EQ(stack.size(), 2U);
   EXPECT_TRUE(
@@ -338,7 +338,7 @@ TEST(Attend, TheOperatorTakesTheRuleOfRepeatsByItsWord) {
     torch::jit::push(stack, q, q, q, t.query_order, t.key_order, t.groups, t.unit_offsets, t.query_index.offsets,
                      t.query_index.group, t.query_index.rank, c10::IValue(), c10::IValue(), true, "allowed", 1.0, "lse",
                      0.0, "none", c10::IValue(), c10::IValue(), 0.0, 0, c10::IValue(), false, c10::IValue(), repeats,
-                     std::int64_t{0}, std::int64_t{0});
+                     std::int64_t{0}, std::int64_t{0}, c10::IValue());
     op.callBoxed(stack);
     return stack[0].toTensor();
   };
@@ -348,11 +348,13 @@ TEST(Attend, TheOperatorTakesTheRuleOfRepeatsByItsWord) {
   EXPECT_THROW(by_name("ones"), ConfigError);
   const auto& arguments = op.schema().arguments();
   const std::size_t count = arguments.size();
-  EXPECT_EQ(arguments[count - 3].name(), "repeats");
-  EXPECT_EQ(arguments[count - 3].default_value()->toStringRef(), "every_time") << "older calls mean the same";
-  EXPECT_EQ(arguments[count - 2].name(), "query_origin");
-  EXPECT_EQ(arguments[count - 1].name(), "key_origin");
-  EXPECT_EQ(arguments[count - 1].default_value()->toInt(), 0) << "older calls mean the same";
+  EXPECT_EQ(arguments[count - 4].name(), "repeats");
+  EXPECT_EQ(arguments[count - 4].default_value()->toStringRef(), "every_time") << "older calls mean the same";
+  EXPECT_EQ(arguments[count - 3].name(), "query_origin");
+  EXPECT_EQ(arguments[count - 2].name(), "key_origin");
+  EXPECT_EQ(arguments[count - 2].default_value()->toInt(), 0) << "older calls mean the same";
+  EXPECT_EQ(arguments[count - 1].name(), "key_rows");
+  EXPECT_TRUE(arguments[count - 1].default_value()->isNone()) << "older calls mean the same";
 }
 
 TEST(Attend, OnTheMetaDeviceGivesShapesOnly) {

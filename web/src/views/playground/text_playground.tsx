@@ -1,5 +1,5 @@
 // One text: typed in part, drawn in part, and edited anywhere.
-import {useEffect, useRef, useState} from 'preact/hooks';
+import {useEffect, useLayoutEffect, useRef, useState} from 'preact/hooks';
 
 import {kindOf} from '../../api/models';
 import type {Model} from '../../api/types';
@@ -65,7 +65,8 @@ export function TextPlayground(props: {model: Model | undefined}) {
     field.current.focus();
     field.current.setSelectionRange(isEditing, isEditing);
   }, [isEditing]);
-  useEffect(() => {
+  // Before the reader sees what the keys are about, so that none of them means what stood there before.
+  useLayoutEffect(() => {
     const onKey = (event: KeyboardEvent) => {
       if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) {
         event.preventDefault();
